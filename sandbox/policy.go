@@ -1,0 +1,100 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Policy is what one command may do. It is resolved once per run from declared
+// roots, never from the command's working directory, and not changed after.
+type Policy struct {
+	Mode Mode
+
+	// Roots are the folders that stay writable in workspace-write mode. In
+	// read-only mode they only say what must be visible.
+	Roots []*Root
+
+	// Protected are paths below a root that stay read-only.
+	Protected []string
+
+	// Unreadable are paths that cannot be read at all.
+	Unreadable []string
+
+	// Network grants the host's network. Loopback of the run's own session
+	// works without it.
+	Network bool
+
+	// Skipped are extra roots that were configured but do not exist.
+	Skipped []string
+}
+
+// policyForm is the canonical form that Hash digests. Field order is part of it.
+type policyForm struct {
+	Mode       Mode     `json:"mode"`
+	Roots      []string `json:"roots"`
+	Protected  []string `json:"protected"`
+	Unreadable []string `json:"unreadable"`
+	Network    bool     `json:"network"`
+}
+
+func (p Policy) form() policyForm {
+	f := policyForm{Mode: p.Mode, Network: p.Network, Roots: []string{}}
+	for _, r := range p.Roots {
+		f.Roots = append(f.Roots, r.identity())
+	}
+	slices.Sort(f.Roots)
+	f.Protected = sorted(p.Protected)
+	f.Unreadable = sorted(p.Unreadable)
+	return f
+}
+
+func sorted(in []string) []string {
+	out := append([]string{}, in...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Hash identifies the policy: equal hashes mean that the same is allowed on
+// the same folders (device and inode included). It is a hexadecimal SHA-256.
+func (p Policy) Hash() string {
+	data, err := json.Marshal(p.form())
+	if err != nil {
+		panic(fmt.Sprintf("sandbox: a policy always marshals: %v", err))
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// Equal reports whether both policies allow the same.
+func (p Policy) Equal(o Policy) bool { return p.Hash() == o.Hash() }
+
+// String is the policy in one line, for people and logs.
+func (p Policy) String() string {
+	var b strings.Builder
+	b.WriteString(string(p.Mode))
+	if p.Mode == WorkspaceWrite {
+		for _, r := range p.Roots {
+			fmt.Fprintf(&b, " +%q", r.Path)
+		}
+	}
+	for _, path := range p.Protected {
+		fmt.Fprintf(&b, " -%q", path)
+	}
+	if p.Network {
+		b.WriteString(" +network")
+	}
+	return b.String()
+}
+
+// RootPaths lists the paths of the roots in declared order.
+func (p Policy) RootPaths() []string {
+	paths := make([]string, 0, len(p.Roots))
+	for _, r := range p.Roots {
+		paths = append(paths, r.Path)
+	}
+	return paths
+}

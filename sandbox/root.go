@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Root is a folder declared writable. It is canonical and pinned when it is
+// declared: a provider compares device and inode when it binds the folder, so
+// that a root swapped for a link or another folder later is refused.
+type Root struct {
+	Path string // absolute, symbolic links resolved
+	Dev  uint64
+	Ino  uint64
+
+	pin *os.File // keeps the inode number from being used again; nil where the system has no O_PATH
+}
+
+// Forbidden says which folders can never be roots, because a command that may
+// write there could change what confine or the person's shell does next.
+type Forbidden struct {
+	Home string   // the home folder and everything above it
+	Own  []string // paths of confine itself: settings, state, runtime files, its binary
+}
+
+// RootError says why a folder was refused as a root.
+type RootError struct {
+	Path   string
+	Reason string
+}
+
+func (e *RootError) Error() string {
+	return fmt.Sprintf("%q cannot be a writable root: %s", e.Path, e.Reason)
+}
+
+// DeclareRoot resolves path and pins the folder found there. The error is a
+// *RootError for a folder that is refused, and satisfies errors.Is(err,
+// fs.ErrNotExist) for one that is missing.
+func DeclareRoot(path string, forbidden Forbidden) (*Root, error) {
+	if !filepath.IsAbs(path) {
+		return nil, &RootError{path, "it is not an absolute path"}
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("resolving root %q: %w", path, fs.ErrNotExist)
+		}
+		return nil, fmt.Errorf("resolving root %q: %w", path, err)
+	}
+	if reason := forbidden.reason(real); reason != "" {
+		return nil, &RootError{path, reason}
+	}
+	root, err := pinRoot(real)
+	if err != nil {
+		return nil, fmt.Errorf("opening root %q: %w", path, err)
+	}
+	return root, nil
+}
+
+// reason is empty if real may be a root.
+func (f Forbidden) reason(real string) string {
+	if real == "/" || filepath.VolumeName(real)+string(filepath.Separator) == real {
+		return "it is the root of the file system"
+	}
+	if f.Home != "" && Within(canonical(f.Home), real) {
+		return "it is the home folder or lies above it; open a project folder instead"
+	}
+	for _, own := range f.Own {
+		if own == "" {
+			continue
+		}
+		own = canonical(own)
+		if Within(own, real) || Within(real, own) && isDir(own) {
+			return fmt.Sprintf("confine keeps its own files at %q", own)
+		}
+	}
+	return ""
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// canonical resolves what exists of path and keeps the rest as spelled.
+func canonical(path string) string {
+	path = filepath.Clean(path)
+	for rest, head := "", path; ; {
+		if real, err := filepath.EvalSymlinks(head); err == nil {
+			return filepath.Join(real, rest)
+		}
+		parent := filepath.Dir(head)
+		if parent == head {
+			return path
+		}
+		rest, head = filepath.Join(filepath.Base(head), rest), parent
+	}
+}
+
+// Within reports whether path is folder or lies below it. Both must be clean
+// and absolute; nothing is resolved.
+func Within(path, folder string) bool {
+	if path == folder || folder == "/" {
+		return true
+	}
+	return strings.HasPrefix(path, folder+string(filepath.Separator))
+}
+
+func (r *Root) identity() string { return fmt.Sprintf("%d:%d:%s", r.Dev, r.Ino, r.Path) }
+
+// Close lets go of the folder. Policies made from the root stay comparable.
+func (r *Root) Close() error {
+	if r.pin == nil {
+		return nil
+	}
+	return r.pin.Close()
+}
