@@ -1,0 +1,70 @@
+package proto
+
+import "github.com/confine-dev/confine/sandbox"
+
+// Question is what confine/requestApproval asks the person.
+type Question struct {
+	ID            string       `json:"id"`
+	RunID         string       `json:"runId"`
+	Kind          string       `json:"kind"`    // command or escalation
+	Title         string       `json:"title"`   // safe to show, one line
+	Command       string       `json:"command"` // exact; show it so that nothing in it hides
+	Cwd           string       `json:"cwd"`
+	Mode          sandbox.Mode `json:"mode"` // without the grant
+	Wanted        Wanted       `json:"wanted"`
+	Reason        string       `json:"reason"`
+	Justification string       `json:"justification,omitempty"` // from the model: not to be trusted
+
+	Evidence []sandbox.Denial `json:"evidence"`
+	Warnings []string         `json:"warnings"`
+
+	PolicyHash      string   `json:"policyHash"`
+	Options         []Option `json:"options"` // the first refuses
+	DefaultOptionID string   `json:"defaultOptionId"`
+	ExpiresAt       string   `json:"expiresAt"` // RFC 3339
+	Text            string   `json:"text"`      // all of it as plain text that is safe to show anywhere
+}
+
+// Wanted is what a yes would grant.
+type Wanted struct {
+	Mode       sandbox.Mode `json:"mode,omitempty"`
+	Additional *Additional  `json:"additional,omitempty"`
+}
+
+// Option is one possible answer. Names are unique within a question.
+type Option struct {
+	OptionID string `json:"optionId"`
+	Name     string `json:"name"`
+	Kind     string `json:"kind"` // allow_once, allow_always, reject_once or reject_always
+	Scope    string `json:"scope,omitempty"`
+}
+
+// Values of ApprovalOutcome.Outcome.
+const (
+	OutcomeSelected  = "selected"
+	OutcomeCancelled = "cancelled"
+)
+
+// ApprovalAnswer answers a Question.
+type ApprovalAnswer struct {
+	Outcome ApprovalOutcome `json:"outcome"`
+}
+
+// ApprovalOutcome is the chosen option, or that none was chosen.
+type ApprovalOutcome struct {
+	Outcome  string `json:"outcome"`            // selected or cancelled
+	OptionID string `json:"optionId,omitempty"` // with selected only
+}
+
+// ApprovalWithdrawn says that a question needs no answer any more. The reply
+// to it is still owed, and ignored.
+type ApprovalWithdrawn struct {
+	ID     string `json:"id"`
+	Reason string `json:"reason"` // expired or cancelled
+}
+
+// Values of ApprovalWithdrawn.Reason.
+const (
+	WithdrawnExpired   = "expired"
+	WithdrawnCancelled = "cancelled"
+)
