@@ -1,0 +1,190 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// maxFileSize bounds the settings file, in bytes. Real ones are a few hundred.
+const maxFileSize = 1 << 20
+
+// Error is a mistake in the settings file that the person has to mend.
+type Error struct {
+	Path   string
+	Line   int // from 1; 0 if the file as a whole is meant
+	Reason string
+}
+
+func (e *Error) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("reading settings: %s:%d: %s", e.Path, e.Line, e.Reason)
+	}
+	return fmt.Sprintf("reading settings: %s: %s", e.Path, e.Reason)
+}
+
+// Load reads the settings file over the defaults. A file that does not exist
+// leaves the defaults and so does an empty path; one that exists and cannot be
+// read or understood is an *Error. The file may be a symbolic link.
+func Load(path string) (Settings, error) {
+	settings := Defaults()
+	if path == "" {
+		return settings, nil
+	}
+	data, err := readFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return settings, nil
+	}
+	if err != nil {
+		return Settings{}, err
+	}
+	if err := settings.apply(path, data); err != nil {
+		return Settings{}, err
+	}
+	return settings, nil
+}
+
+// readFile reads a regular file of bounded size that only its owner, or a
+// group the owner trusts, can have written.
+func readFile(path string) ([]byte, error) {
+	// A FIFO in place of the file would block the open for ever.
+	file, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, danglingLink(path, err)
+	}
+	if err != nil {
+		return nil, &Error{Path: path, Reason: fmt.Sprintf("it exists but cannot be opened (%v)", unwrapPath(err))}
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, &Error{Path: path, Reason: unwrapPath(err).Error()}
+	case !info.Mode().IsRegular():
+		return nil, &Error{Path: path, Reason: "it is not a regular file"}
+	case info.Mode().Perm()&0o002 != 0 && runtime.GOOS != "windows": // Windows shows 0666 for every file
+		return nil, &Error{Path: path, Reason: "every user of this machine can write to it; run chmod o-w on it and check what it says"}
+	}
+	data, err := io.ReadAll(io.LimitReader(file, maxFileSize+1))
+	if err != nil {
+		return nil, &Error{Path: path, Reason: fmt.Sprintf("it exists but cannot be read (%v)", unwrapPath(err))}
+	}
+	if len(data) > maxFileSize {
+		return nil, &Error{Path: path, Reason: fmt.Sprintf("it is larger than %d bytes", maxFileSize)}
+	}
+	return data, nil
+}
+
+// danglingLink tells a missing file from a link that leads nowhere: the person
+// who made the link believes that there are settings.
+func danglingLink(path string, notExist error) error {
+	if _, err := os.Lstat(path); err == nil {
+		return &Error{Path: path, Reason: "it is a symbolic link to a file that does not exist"}
+	}
+	return notExist
+}
+
+// apply puts the values of a document over the settings.
+func (s *Settings) apply(path string, data []byte) error {
+	// The library checks the grammar and repeated keys; the walk below checks
+	// names, places and types, exactly and with lines, which decoding into a
+	// struct would not: it takes SANDBOX_MODE for sandbox_mode.
+	if err := toml.Unmarshal(data, &map[string]any{}); err != nil {
+		return syntaxError(path, err)
+	}
+	var parser unstable.Parser
+	parser.Reset(data)
+	for parser.NextExpression() {
+		node := parser.Expression()
+		key, line := keyOf(&parser, node)
+		fail := func(format string, args ...any) error {
+			return &Error{Path: path, Line: line, Reason: fmt.Sprintf(format, args...)}
+		}
+		if node.Kind != unstable.KeyValue {
+			return fail("there are no tables in this file, but it has [%s]; known keys, all at the top: %s", key, strings.Join(Keys, ", "))
+		}
+		if err := s.set(key, node.Value(), fail); err != nil {
+			return err
+		}
+		s.Origins[key] = fmt.Sprintf("%s:%d", path, line)
+	}
+	return parser.Error()
+}
+
+// set gives one key its value. fail makes the error that names the place.
+func (s *Settings) set(key string, value *unstable.Node, fail func(string, ...any) error) error {
+	switch key {
+	case KeyNetwork:
+		if value.Kind != unstable.Bool {
+			return fail("%s must be true or false, without quotes", key)
+		}
+		s.Network = string(value.Data) == "true"
+		return nil
+	case KeyMode, KeyProvider, KeyApprovalPolicy:
+		if value.Kind != unstable.String {
+			return fail("%s must be a text in quotes", key)
+		}
+	default:
+		return fail("unknown key %q; known keys: %s", key, strings.Join(Keys, ", "))
+	}
+	text := string(value.Data)
+	switch key {
+	case KeyMode:
+		mode, err := sandbox.ParseMode(text)
+		if err != nil {
+			return fail("%v", err)
+		}
+		s.Mode = mode
+	case KeyProvider:
+		if !slices.Contains(Providers, text) {
+			return fail("unknown provider %q: use one of %s", text, strings.Join(Providers, ", "))
+		}
+		s.Provider = text
+	case KeyApprovalPolicy:
+		if !slices.Contains(approvalPolicies, text) {
+			return fail("unknown approval policy %q: use one of %s", text, strings.Join(approvalPolicies, ", "))
+		}
+		s.ApprovalPolicy = text
+	}
+	return nil
+}
+
+// keyOf returns the dotted key of a key-value pair or table and its line.
+func keyOf(parser *unstable.Parser, node *unstable.Node) (key string, line int) {
+	var parts []string
+	for it := node.Key(); it.Next(); {
+		if line == 0 {
+			line = parser.Shape(it.Node().Raw).Start.Line
+		}
+		parts = append(parts, string(it.Node().Data))
+	}
+	return strings.Join(parts, "."), line
+}
+
+func syntaxError(path string, err error) error {
+	var decode *toml.DecodeError
+	if !errors.As(err, &decode) {
+		return &Error{Path: path, Reason: err.Error()}
+	}
+	line, _ := decode.Position()
+	return &Error{Path: path, Line: line, Reason: strings.TrimPrefix(decode.Error(), "toml: ")}
+}
+
+// unwrapPath drops the path of a *fs.PathError, for messages that name it.
+func unwrapPath(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}

@@ -1,0 +1,173 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/confine-dev/confine/sandbox"
+)
+
+func writeSettings(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLoadValuesAndOrigins(t *testing.T) {
+	path := writeSettings(t, `# comment
+sandbox_mode = "workspace-write"
+
+network_access = true
+`)
+	got, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Mode != sandbox.WorkspaceWrite || !got.Network || got.Provider != "auto" || got.ApprovalPolicy != "ask" {
+		t.Errorf("got %+v", got)
+	}
+	want := map[string]string{
+		"sandbox_mode":    path + ":2",
+		"network_access":  path + ":4",
+		"provider":        "default",
+		"approval_policy": "default",
+	}
+	if !maps.Equal(got.Origins, want) {
+		t.Errorf("origins: got %v, want %v", got.Origins, want)
+	}
+}
+
+func TestLoadWithoutFile(t *testing.T) {
+	for name, path := range map[string]string{
+		"no path": "",
+		"no file": filepath.Join(t.TempDir(), "no", "such", "config.toml"),
+		"empty":   writeSettings(t, ""),
+	} {
+		got, err := Load(path)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got.Mode != "read-only" || got.Network || got.Provider != "auto" || got.ApprovalPolicy != "ask" {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
+func TestLoadAcceptsEveryDocumentedValue(t *testing.T) {
+	for key, values := range map[string][]string{
+		"sandbox_mode":    {`"read-only"`, `"workspace-write"`, `"danger-full-access"`, `"external-sandbox"`},
+		"network_access":  {`true`, `false`},
+		"provider":        {`"auto"`, `"bwrap"`, `"landlock"`, `"seatbelt"`},
+		"approval_policy": {`"ask"`, `"never"`, `'never'`},
+	} {
+		for _, value := range values {
+			if _, err := Load(writeSettings(t, key+" = "+value+"\n")); err != nil {
+				t.Errorf("%s = %s: %v", key, value, err)
+			}
+		}
+	}
+}
+
+func TestLoadMistakes(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		line       int
+		says       string
+	}{
+		{"unknown key", "network_access = true\nsandbox_mod = \"read-only\"\n", 2, `unknown key "sandbox_mod"`},
+		{"other case", "Sandbox_Mode = \"danger-full-access\"\n", 1, `unknown key "Sandbox_Mode"`},
+		{"in a table", "\n[sandbox]\nsandbox_mode = \"read-only\"\n", 2, "no tables"},
+		{"in an array of tables", "[[rules]]\n", 1, "no tables"},
+		{"dotted", "sandbox.sandbox_mode = \"read-only\"\n", 1, `unknown key "sandbox.sandbox_mode"`},
+		{"number for a mode", "# x\nsandbox_mode = 1\n", 2, "text in quotes"},
+		{"list for a mode", "sandbox_mode = [\"read-only\"]\n", 1, "text in quotes"},
+		{"quoted bool", "network_access = \"true\"\n", 1, "without quotes"},
+		{"unknown mode", "sandbox_mode = \"full\"\n", 1, "read-only, workspace-write"},
+		{"empty mode", "sandbox_mode = \"\"\n", 1, "unknown sandbox mode"},
+		{"none is no provider to choose", "provider = \"none\"\n", 1, `unknown provider "none"`},
+		{"unknown policy", "approval_policy = \"always\"\n", 1, "ask, never"},
+		{"twice", "provider = \"auto\"\nprovider = \"auto\"\n", 2, "provider"},
+		{"no value", "provider = \"auto\"\nsandbox_mode =\n", 2, ""},
+		{"not TOML", "sandbox_mode: read-only\n", 1, ""},
+		{"not text", "sandbox_mode = \"read-only\"\n\xff\xfe\n", 2, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := writeSettings(t, test.text)
+			got, err := Load(path)
+			var mistake *Error
+			if !errors.As(err, &mistake) {
+				t.Fatalf("got %+v, %v; want an *Error", got, err)
+			}
+			if mistake.Path != path || mistake.Line != test.line {
+				t.Errorf("got %s:%d, want line %d", mistake.Path, mistake.Line, test.line)
+			}
+			if !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%q does not say %q", err, test.says)
+			}
+			if place := fmt.Sprintf("%s:%d: ", path, test.line); !strings.Contains(err.Error(), place) {
+				t.Errorf("%q does not name the place %q", err, place)
+			}
+			if got.Mode != "" {
+				t.Errorf("settings %+v came with the error", got)
+			}
+		})
+	}
+}
+
+func TestLoadUnusableFiles(t *testing.T) {
+	requireUnix(t)
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+
+	must(t, os.Mkdir(at("folder"), 0o700))
+	must(t, os.Symlink(at("missing"), at("dangling")))
+	must(t, os.WriteFile(at("writable"), nil, 0o600))
+	must(t, os.Chmod(at("writable"), 0o666))
+	must(t, os.WriteFile(at("large"), []byte(strings.Repeat("# filler\n", 1<<17)), 0o600))
+	must(t, makeFIFO(at("fifo")))
+	tests := map[string]string{
+		"folder":   "not a regular file",
+		"dangling": "symbolic link",
+		"writable": "chmod o-w",
+		"large":    "larger than",
+		"fifo":     "not a regular file",
+	}
+	if os.Geteuid() != 0 { // root reads it all the same
+		must(t, os.WriteFile(at("closed"), nil, 0))
+		tests["closed"] = "cannot be opened"
+	}
+	for name, says := range tests {
+		_, err := Load(at(name))
+		var mistake *Error
+		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want an *Error that says %q", name, err, says)
+		}
+	}
+}
+
+func TestLoadThroughLink(t *testing.T) {
+	requireUnix(t)
+	target := writeSettings(t, "sandbox_mode = \"workspace-write\"\n")
+	link := filepath.Join(t.TempDir(), "config.toml")
+	must(t, os.Symlink(target, link))
+	got, err := Load(link)
+	if err != nil || got.Mode != sandbox.WorkspaceWrite {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
