@@ -1,0 +1,92 @@
+# Shared by the scripts beside it; sourced, never run. Sets
+#   top    the checkout
+#   cache  what was fetched once and is kept
+#   ci     "true" where a skipped step is a failure
+# shellcheck shell=bash
+set -euo pipefail
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+ci=${CI:-false}
+plain_uid=65534
+
+is_root() { [ "$(id -u)" = 0 ]; }
+say() { printf '%s\n' "$*"; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+# Root's cache lies where a plain user can read it, since tests run as one too.
+if [ -n "${CONFINE_CI_CACHE:-}" ]; then cache=$CONFINE_CI_CACHE
+elif is_root; then cache=/var/cache/confine-ci
+else cache=${XDG_CACHE_HOME:-$HOME/.cache}/confine-ci; fi
+mkdir -p "$cache"
+
+# retry COMMAND...: a registry that does not answer may do so a moment later.
+retry() {
+  local n
+  for n in 1 2 3; do
+    "$@" && return 0
+    [ "$n" = 3 ] || { say "trying again: $*"; sleep $((n * 5)); }
+  done
+  return 1
+}
+
+# skip REASON: ends a step that cannot run here.
+skip() {
+  [ "$ci" != true ] || die "a required step cannot run: $*"
+  say "skipped: $*"
+  exit 77
+}
+
+# count PASSED FAILED SKIPPED: adds to the last line of the whole run.
+count() { [ -z "${CONFINE_CI_TOTALS:-}" ] || say "$1 $2 $3" >> "$CONFINE_CI_TOTALS"; }
+
+# make_work: sets work, a folder of this run that is removed at its end. It is
+# not below /tmp, which confined commands do not share with the host.
+make_work() {
+  if [ -n "${CONFINE_CI_WORK:-}" ]; then work=$CONFINE_CI_WORK; return; fi
+  work=$(mktemp -d /var/tmp/confine-ci.XXXXXX)
+  chmod 755 "$work"
+  export CONFINE_CI_WORK=$work
+  trap 'remove_work' EXIT
+  trap 'exit 130' INT TERM HUP
+}
+
+remove_work() {
+  local pid
+  for pid in $(processes_in "$work"); do kill -KILL "$pid" 2>/dev/null || true; done
+  chmod -R u+w "$work" 2>/dev/null || true
+  rm -rf "$work"
+}
+
+# processes_in FOLDER: ids of other processes that run a program from FOLDER,
+# stand in it, or name it on their command line.
+processes_in() {
+  local dir pid
+  for dir in /proc/[0-9]*; do
+    pid=${dir#/proc/}
+    case " $$ $BASHPID $PPID ${CONFINE_CI_PIDS:-} " in *" $pid "*) continue ;; esac
+    case "$(readlink "$dir/exe" 2>/dev/null):$(readlink "$dir/cwd" 2>/dev/null):$(tr '\0' ' ' 2>/dev/null < "$dir/cmdline")" in
+      *"$1"*) say "$pid" ;;
+    esac
+  done
+}
+
+# binary: sets CONFINE_BIN, the program under test.
+binary() {
+  export CONFINE_BIN=${CONFINE_BIN:-$work/bin/confine}
+  [ -x "$CONFINE_BIN" ] || (cd "$top" && CGO_ENABLED=0 go build -o "$CONFINE_BIN" ./cmd/confine)
+}
+
+# plain_home FOLDER: makes a home for as_plain.
+plain_home() {
+  mkdir -p "$1/tmp" "$1/gocache"
+  chown -R "$plain_uid:$plain_uid" "$1"
+}
+
+# as_plain HOME COMMAND...: runs COMMAND as an unprivileged user; only root can.
+as_plain() {
+  local home=$1
+  shift
+  setpriv --reuid="$plain_uid" --regid="$plain_uid" --clear-groups --inh-caps=-all \
+    env -i PATH="$PATH" LANG=C.UTF-8 HOME="$home" TMPDIR="$home/tmp" CI="$ci" \
+    GOTOOLCHAIN=local GOFLAGS='-mod=mod -buildvcs=false' GOPROXY=off GOCACHE="$home/gocache" "$@"
+}
