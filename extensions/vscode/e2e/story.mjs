@@ -123,7 +123,7 @@ await chapter('a write outside is refused, asked about, and allowed once', async
   assert.equal(question.command, writes(file));
   assert.equal(question.cwd, workspace);
   assert.equal(question.mode, 'workspace-write');
-  assert.deepEqual(question.wanted, { mode: 'danger-full-access' });
+  assert.equal(question.wanted.mode, 'danger-full-access');
   assert.equal(question.justification, 'the report goes beside the project');
   assert.ok(question.evidence.some((d) => d.path === file));
   assert.match(question.options[0].kind, /^reject/);
