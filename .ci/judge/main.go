@@ -26,7 +26,7 @@ type event struct {
 type tally struct {
 	passed, failed, skipped map[string]bool
 	output                  map[string][]string // of what has not passed
-	broken                  []string            // packages that failed, failing tests or not
+	broken                  map[string]bool     // packages that failed, failing tests or not
 	notTests                []string            // lines that are not events, such as compiler messages
 }
 
@@ -60,7 +60,10 @@ func main() {
 }
 
 func read(r io.Reader) (*tally, error) {
-	t := &tally{passed: map[string]bool{}, failed: map[string]bool{}, skipped: map[string]bool{}, output: map[string][]string{}}
+	t := &tally{
+		passed: map[string]bool{}, failed: map[string]bool{}, skipped: map[string]bool{}, broken: map[string]bool{},
+		output: map[string][]string{},
+	}
 	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadString('\n')
@@ -89,7 +92,7 @@ func (t *tally) add(line string) {
 	case "build-output":
 		t.notTests = append(t.notTests, e.Output)
 	case "build-fail":
-		t.broken = append(t.broken, e.ImportPath)
+		t.broken[strings.Fields(e.ImportPath)[0]] = true // "PACKAGE [PACKAGE.test]"
 	case "pass":
 		if e.Test != "" {
 			t.passed[key] = true
@@ -97,7 +100,7 @@ func (t *tally) add(line string) {
 		delete(t.output, key)
 	case "fail":
 		if e.Test == "" {
-			t.broken = append(t.broken, e.Package)
+			t.broken[e.Package] = true
 		} else {
 			t.failed[key] = true
 		}
@@ -116,7 +119,7 @@ func (t *tally) report(w io.Writer, allowed []skip, strict bool) bool {
 	for _, key := range keys(t.failed) {
 		fmt.Fprintf(w, "FAILED %s\n%s", key, strings.Join(t.output[key], ""))
 	}
-	for _, pkg := range t.broken {
+	for _, pkg := range keys(t.broken) {
 		fmt.Fprintf(w, "FAILED package %s\n%s", pkg, strings.Join(t.output[pkg+" "], ""))
 	}
 	refused := 0

@@ -9,7 +9,7 @@ local editor = require('editor')
 local workspace = editor.need('STORY_WORKSPACE') -- a git repository with a Go module
 local outside = editor.need('STORY_OUTSIDE') -- beside it, writable for us and not for commands
 local go_env = vim.json.decode(editor.need('STORY_GO_ENV'))
-local short = { CONFINE_QUESTION_TIMEOUT = '1s' }
+local short = { CONFINE_QUESTION_TTL = '1s' }
 
 local passed, failed = 0, 0
 local function chapter(title, tell)

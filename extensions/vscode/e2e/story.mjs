@@ -11,7 +11,7 @@ import { Editor, need, processes, until, within } from './editor.mjs';
 
 const workspace = need('STORY_WORKSPACE'); // a git repository with a Go module
 const outside = need('STORY_OUTSIDE'); // beside it, writable for us and not for commands
-const short = { CONFINE_QUESTION_TIMEOUT: '1s' };
+const short = { CONFINE_QUESTION_TTL: '1s' };
 
 const outsideFile = (name) => path.join(outside, name);
 const writes = (file) => `printf wide > '${file}'`;
