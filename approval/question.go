@@ -1,0 +1,187 @@
+package approval
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// Question is what a person is asked. Every text in it is escaped (see
+// EscapingHelp) and holds no line break, save Text, where each line is ours.
+type Question struct {
+	ID    string // unique; its first four characters stand in Title
+	RunID string
+	Kind  Kind
+
+	Title string // what would happen, and in which mode, in one line
+
+	// Command is the whole command, or program and arguments quoted as a shell
+	// would need them. Of more than 64 KiB the first and the last 32 KiB are
+	// shown, the bytes between are counted, and a warning says so.
+	Command string
+	Bytes   int // length of the command before escaping
+	Lines   int // lines of the command; 1 for program and arguments
+	Stdin   string
+	Env     []string // NAME=value, sorted by name
+	Dir     string
+
+	Mode   sandbox.Mode // configured
+	Wanted Wanted
+
+	Reason        string
+	Justification string
+	Evidence      []sandbox.Denial // at most MaxEvidence of them
+
+	// Warnings are the facts that must not be overlooked, the most important
+	// first: what a yes would open, and what is odd about the command.
+	Warnings []string
+
+	PolicyHash string // of the wanted policy
+	ExpiresAt  time.Time
+
+	// Options are the answers in the order to show them. The first refuses, and
+	// is the default.
+	Options         []Option
+	DefaultOptionID string
+
+	// Text is all of this for clients that can only show a message: at most
+	// MaxText characters as VS Code counts them (UTF-16 units), with the start
+	// and end of what is too long. It stays unambiguous where line breaks are
+	// shown as spaces. Clients that draw $(name) as an icon must break that.
+	Text string
+}
+
+// Wanted is what the policy asked for opens, beyond the configured one.
+type Wanted struct {
+	Mode    sandbox.Mode
+	Network bool     // the network becomes reachable and was not
+	Write   []string // folders that become writable, escaped
+}
+
+// Limits of a question.
+const (
+	MaxText     = 900
+	MaxEvidence = 20
+	maxWarnings = 20
+	maxWarning  = 400 // units of one warning of the request
+)
+
+// EscapingHelp explains to a person how texts in questions are written.
+const EscapingHelp = `Shown as escapes: \n line break, \t tab, \r carriage return, \u{…} a character that is invisible or misleading, ` +
+	`\xff a byte that is not text. A backslash before one of these letters is doubled. ␣ is a space; ⟨20 × a⟩ stands for twenty of the same.`
+
+// The options of every question.
+var (
+	refuse       = Option{ID: "refuse", Name: "Refuse", Kind: RejectOnce, Scope: ScopeOnce}
+	allowOnce    = Option{ID: "allow-once", Name: "Allow this once", Kind: AllowOnce, Scope: ScopeOnce}
+	allowSession = Option{ID: "allow-session", Name: "Allow for this session", Kind: AllowAlways, Scope: ScopeSession}
+)
+
+func options(r Request) []Option {
+	if r.Session == "" {
+		return []Option{refuse, allowOnce}
+	}
+	return []Option{refuse, allowOnce, allowSession}
+}
+
+// Describe returns the question that would be asked about r, without ID and
+// expiry.
+func Describe(r Request) Question { return newQuestion(r, "", time.Time{}) }
+
+func newQuestion(r Request, id string, expires time.Time) Question {
+	exact, prose := style{}, style{prose: true}
+	command := commandText(r)
+	g := gained(r.Have, r.Want)
+	facts := allFacts(r, g)
+	q := Question{
+		ID: id, RunID: show(r.RunID, exact), Kind: r.Kind,
+		Title:   title(r, g, id),
+		Command: show(command, exact), Bytes: commandBytes(r), Lines: lines(r.Command),
+		Stdin: show(r.Stdin, exact), Dir: show(r.Dir, exact),
+		Mode:   r.Have.Mode,
+		Wanted: Wanted{Mode: r.Want.Mode, Network: g.network, Write: showAll(g.writable)},
+		Reason: show(r.Reason, prose), Justification: show(r.Justification, prose),
+		Warnings:   facts,
+		PolicyHash: r.Want.Hash(),
+		ExpiresAt:  expires,
+		Options:    options(r), DefaultOptionID: refuse.ID,
+		Text: text(r, g, facts, id),
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
+		q.Env = append(q.Env, show(name+"="+r.Env[name], exact))
+	}
+	for _, d := range r.Evidence[:min(len(r.Evidence), MaxEvidence)] {
+		d.Op, d.Path, d.Address = show(d.Op, exact), show(d.Path, exact), show(d.Address, exact)
+		d.Errno, d.Exe = show(d.Errno, exact), show(d.Exe, exact)
+		q.Evidence = append(q.Evidence, d)
+	}
+	return q
+}
+
+func showAll(texts []string) []string {
+	var out []string
+	for _, s := range texts {
+		out = append(out, show(s, style{}))
+	}
+	return out
+}
+
+// commandText is the command, or its arguments quoted so that a shell would
+// take them apart again in the same way.
+func commandText(r Request) string {
+	if len(r.Argv) == 0 {
+		return r.Command
+	}
+	quoted := make([]string, len(r.Argv))
+	for i, arg := range r.Argv {
+		quoted[i] = quote(arg)
+	}
+	return strings.Join(quoted, " ")
+}
+
+func quote(arg string) string {
+	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
+	if arg != "" && strings.Trim(arg, safe) == "" {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+}
+
+func commandBytes(r Request) int {
+	n := len(r.Command)
+	for _, arg := range r.Argv {
+		n += len(arg)
+	}
+	return n
+}
+
+// lines counts a last line without line break, too.
+func lines(command string) int {
+	return strings.Count(strings.TrimSuffix(command, "\n"), "\n") + 1
+}
+
+// title says in our words only what a yes would do.
+func title(r Request, g gain, id string) string {
+	what := "run a command"
+	if r.Kind == KindEscalation {
+		what = "run a command again"
+	}
+	how := "in " + string(r.Want.Mode)
+	switch {
+	case r.Want.Mode == sandbox.DangerFullAccess:
+		how = "with NO SANDBOX (danger-full-access)"
+	case r.Want.Mode == sandbox.ExternalSandbox:
+		how = "unconfined (external-sandbox)"
+	case r.Want.Network && g.network:
+		how += " with NETWORK"
+	}
+	name := "confine"
+	if id != "" {
+		name += " " + id[:min(len(id), 4)]
+	}
+	return fmt.Sprintf("%s: %s %s?", name, what, how)
+}

@@ -1,0 +1,285 @@
+package approval
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/confine-dev/confine/sandbox"
+)
+
+var project = &sandbox.Root{Path: "/home/me/project", Dev: 1, Ino: 2}
+
+func readOnly() sandbox.Policy { return sandbox.Policy{Mode: sandbox.ReadOnly} }
+
+func workspace() sandbox.Policy {
+	return sandbox.Policy{Mode: sandbox.WorkspaceWrite, Roots: []*sandbox.Root{project}}
+}
+
+// request is an ordinary one, to be changed by tests.
+func request() Request {
+	return Request{
+		RunID: "run-1", Session: "s", Kind: KindCommand, Command: "npm install", Dir: "/home/me/project",
+		Have: readOnly(), Want: workspace(), Justification: "Packages must be fetched.",
+	}
+}
+
+const testID = "3fa9c1d2e4b5a697"
+
+func questionAbout(change func(*Request)) Question {
+	r := request()
+	if change != nil {
+		change(&r)
+	}
+	return newQuestion(r, testID, time.Unix(1000, 0))
+}
+
+func TestText(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Request)
+		want   []string
+	}{
+		{"mode", nil, []string{
+			"confine 3fa9: run a command in workspace-write?",
+			"Configured: read-only.",
+			"Becomes writable: «/home/me/project».",
+			"Command, 11 bytes: «npm install»",
+			"Folder: «/home/me/project»",
+			"The model says: «Packages must be fetched.»",
+		}},
+		{"network", func(r *Request) {
+			r.Have, r.Want = workspace(), workspace()
+			r.Want.Network = true
+		}, []string{
+			"confine 3fa9: run a command in workspace-write with NETWORK?",
+			"Configured: workspace-write.",
+			"Network: it reaches the internet and every service on localhost.",
+			"Command, 11 bytes: «npm install»",
+			"Folder: «/home/me/project»",
+			"The model says: «Packages must be fetched.»",
+		}},
+		{"escalation to full access", func(r *Request) {
+			r.Kind, r.Justification = KindEscalation, ""
+			r.Have.Network = true
+			r.Want = sandbox.Policy{Mode: sandbox.DangerFullAccess}
+			r.Command = "cd /x\nrm -rf y\n"
+			r.Evidence = []sandbox.Denial{{Op: "write", Path: "/x/y", Errno: "EROFS", Count: 1}}
+			r.Reason = "it was refused"
+		}, []string{
+			"confine 3fa9: run a command again with NO SANDBOX (danger-full-access)?",
+			"Configured: read-only with network.",
+			"The whole command runs again, from its beginning.",
+			"No sandbox at all: it can read, change and send whatever you can, and reach every service on localhost.",
+			`Command, 2 LINES, 15 bytes: «cd /x\nrm -rf y\n»`,
+			"Folder: «/home/me/project»",
+			"The sandbox refused: «write /x/y».",
+			"Reason: «it was refused»",
+		}},
+		{"program, input, variables", func(r *Request) {
+			r.Command, r.Argv = "", []string{"git", "commit", "-m", "it's", ""}
+			r.Stdin, r.Justification = "a\nb", ""
+			r.Env = map[string]string{"B": "2", "A": "1\x1b"}
+			r.Warnings = []string{"no denial came before"}
+		}, []string{
+			"confine 3fa9: run a command in workspace-write?",
+			"Configured: read-only.",
+			"Becomes writable: «/home/me/project».",
+			`Program and arguments, 15 bytes: «git commit -m 'it'\''s' ''»`,
+			"Folder: «/home/me/project»",
+			`Input, 3 bytes: «a\nb»`,
+			`Sets environment variables: «A=1\u{1B}», «B=2».`,
+			"Note: «no denial came before»",
+		}},
+		{"odd characters", func(r *Request) {
+			r.Command, r.Justification = "r\u0430m \u202ex\u200b", ""
+		}, []string{
+			"confine 3fa9: run a command in workspace-write?",
+			"Configured: read-only.",
+			"Becomes writable: «/home/me/project».",
+			`Command, 12 bytes: «rаm \u{202E}x\u{200B}»`,
+			"Folder: «/home/me/project»",
+			"Invisible or misleading, shown as escapes: 2 characters of the command.",
+			"Not ASCII, may look like others: 1 character of the command (Cyrillic MIXED IN ONE WORD).",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := questionAbout(c.change).Text
+			if want := strings.Join(c.want, "\n"); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestLongTextSaysSoFirst(t *testing.T) {
+	q := questionAbout(func(r *Request) {
+		r.Command = "ls " + strings.Repeat("ab", 2000) + " 2>/dev/null; touch pwned"
+	})
+	line := lineWith(t, q.Text, "Command")
+	if !regexp.MustCompile(`^Command, 4028 bytes, \d+ bytes NOT SHOWN: «ls abab.*⟨\d+ bytes not shown⟩.*; touch pwned»$`).MatchString(line) {
+		t.Errorf("got %s", line)
+	}
+	if n := utf16Len(q.Text); n < MaxText-60 {
+		t.Errorf("only %d of %d units are used although the command is cut", n, MaxText)
+	}
+	if parts, hidden := decode(t, q.Command); hidden != 0 || len(parts[0]) != 4028 {
+		t.Errorf("Command is cut too")
+	}
+}
+
+func TestTooLongCommand(t *testing.T) {
+	q := questionAbout(func(r *Request) { r.Command = strings.Repeat("ab", 40<<10) })
+	want := "Too long to show whole: the command. 16384 of its 81920 bytes are left out."
+	if !slices.Contains(q.Warnings, want) {
+		t.Errorf("warnings %q lack %q", q.Warnings, want)
+	}
+	if !strings.Contains(q.Command, "⟨16384 bytes not shown⟩") || q.Bytes != 80<<10 {
+		t.Errorf("the command does not say what is left out of its %d bytes", q.Bytes)
+	}
+}
+
+func TestWhatDoesNotFitIsCounted(t *testing.T) {
+	q := questionAbout(func(r *Request) {
+		r.Command, r.Stdin, r.Dir = strings.Repeat("ab", 500), strings.Repeat("cd", 500), "/"+strings.Repeat("ef", 500)
+		for i := range 50 {
+			r.Warnings = append(r.Warnings, fmt.Sprint(i, strings.Repeat(" word", 20)))
+		}
+	})
+	lines := strings.Split(q.Text, "\n")
+	const all = 6 + 20 + 1 + 1 // up to the input, warnings, their count, justification
+	want := fmt.Sprintf("%d more facts DO NOT FIT HERE.", all-(len(lines)-1))
+	if lines[1] != want {
+		t.Errorf("second line is %q, want %q", lines[1], want)
+	}
+	if got := q.Warnings[len(q.Warnings)-1]; got != "30 more warnings are not shown." {
+		t.Errorf("last warning is %q", got)
+	}
+}
+
+func TestQuestionFields(t *testing.T) {
+	q := questionAbout(func(r *Request) {
+		r.Command, r.Dir, r.Reason = "a\x1b", "/d\n", "why\t"
+		r.Env = map[string]string{"X": "\r", "A": "b"}
+		r.Stdin = "in\u202e"
+		r.Evidence = slices.Repeat([]sandbox.Denial{{Op: "write", Path: "/e\x07", Exe: "x\n", Count: 2, Evidence: sandbox.Observed}}, 30)
+	})
+	for _, c := range []struct{ name, got, want string }{
+		{"id", q.ID, testID}, {"run", q.RunID, "run-1"}, {"kind", string(q.Kind), "command"},
+		{"command", q.Command, `a\u{1B}`}, {"folder", q.Dir, `/d\n`}, {"reason", q.Reason, `why\t`}, {"input", q.Stdin, `in\u{202E}`},
+		{"variables", strings.Join(q.Env, " "), `A=b X=\r`}, {"denied path", q.Evidence[0].Path, `/e\u{7}`}, {"denied program", q.Evidence[0].Exe, `x\n`},
+		{"mode", string(q.Mode), "read-only"}, {"wanted", string(q.Wanted.Mode), "workspace-write"},
+		{"writable", strings.Join(q.Wanted.Write, " "), "/home/me/project"}, {"policy", q.PolicyHash, workspace().Hash()},
+		{"default", q.DefaultOptionID, q.Options[0].ID},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s is %q, want %q", c.name, c.got, c.want)
+		}
+	}
+	if len(q.Evidence) != MaxEvidence || q.Evidence[0].Count != 2 || !q.ExpiresAt.Equal(time.Unix(1000, 0)) {
+		t.Errorf("evidence %d, expiry %v", len(q.Evidence), q.ExpiresAt)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	all := questionAbout(nil).Options
+	want := []Option{
+		{"refuse", "Refuse", "reject_once", "once"},
+		{"allow-once", "Allow this once", "allow_once", "once"},
+		{"allow-session", "Allow for this session", "allow_always", "session"},
+	}
+	if !slices.Equal(all, want) {
+		t.Errorf("options are %v, want %v", all, want)
+	}
+	alone := questionAbout(func(r *Request) { r.Session = "" }).Options
+	if !slices.Equal(alone, want[:2]) {
+		t.Errorf("without a session the options are %v, want %v", alone, want[:2])
+	}
+}
+
+func lineWith(t *testing.T, text, label string) string {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, label) {
+			return strings.TrimSuffix(line, "\n")
+		}
+	}
+	t.Fatalf("no line %q in\n%s", label, text)
+	return ""
+}
+
+// ourLines are all the ways a line may begin, so that a text that fakes one is
+// found.
+var ourLines = regexp.MustCompile(`^(confine 3fa9: run a command( again)? (in|with|unconfined) [^«»]*\?|` +
+	`\d+ more facts DO NOT FIT HERE\.|Configured: [a-z -]+\.|The whole command runs again, from its beginning\.|(No sandbox|Network:) [^«»]*\.|` +
+	`(Becomes writable|Sets environment variables|The sandbox refused): «[^«»]*»(, «[^«»]*»)*( and \d+ more)?\.|` +
+	`(Command|Program and arguments|Input)(, \d+ LINES)?, \d+ bytes(, \d+ bytes NOT SHOWN)?: «[^«»]*»|` +
+	`(Folder|The model says|Reason)(, \d+ bytes NOT SHOWN)?: «[^«»]*»|Note: «[^«»]*»|` +
+	`(Too long to show whole|Invisible or misleading|Not ASCII)[^«»]*\.)$`)
+
+// Run it with -fuzzminimizetime=10x: shortening long inputs takes most of the
+// time otherwise.
+func FuzzQuestionText(f *testing.F) {
+	for i, seed := range hostile {
+		f.Add(seed, hostile[(i+3)%len(hostile)], hostile[(i+7)%len(hostile)], i)
+	}
+	f.Fuzz(func(t *testing.T, command, words, dir string, shape int) {
+		r := request()
+		r.Command, r.Justification, r.Dir = command, words, dir
+		if shape&1 != 0 {
+			r.Kind, r.Reason, r.Warnings = KindEscalation, words, []string{command, dir, words}
+			r.Evidence = []sandbox.Denial{{Op: "write", Path: dir}, {Op: "connect", Address: words}}
+		}
+		if shape&2 != 0 {
+			r.Stdin, r.Env = words, map[string]string{"A": command, dir: words}
+		}
+		if shape&4 != 0 {
+			r.Want = sandbox.Policy{Mode: sandbox.DangerFullAccess}
+		}
+		if shape&8 != 0 {
+			r.Want.Network, r.Want.Roots = true, []*sandbox.Root{{Path: dir}, {Path: words}, {Path: command}, project}
+		}
+		q := newQuestion(r, testID, time.Time{})
+		if n := utf16Len(q.Text); n > MaxText {
+			t.Fatalf("%d units:\n%s", n, q.Text)
+		}
+		for line := range strings.SplitSeq(q.Text, "\n") {
+			checkVisible(t, line)
+			if !ourLines.MatchString(line) {
+				t.Fatalf("this is no line of ours: %q", line)
+			}
+		}
+		for _, text := range slices.Concat([]string{q.Title, q.Command, q.Dir, q.Reason, q.Justification, q.Stdin}, q.Warnings, q.Env) {
+			checkVisible(t, text)
+		}
+		checkEnds(t, command, lineWith(t, q.Text, "Command, "))
+		checkEnds(t, dir, lineWith(t, q.Text, "Folder"))
+		if parts, hidden := decode(t, q.Command); hidden == 0 && parts[0] != command {
+			t.Fatalf("command %q is shown as %s", command, q.Command)
+		}
+	})
+}
+
+// checkEnds fails unless the quoted text in line is want, or its two ends with
+// the right count between them.
+func checkEnds(t *testing.T, want, line string) {
+	t.Helper()
+	_, quoted, _ := strings.Cut(line, "«")
+	parts, hidden := decode(t, strings.TrimSuffix(quoted, "»"))
+	if hidden == 0 {
+		if len(parts) != 1 || parts[0] != want {
+			t.Fatalf("%q is shown as %s", want, line)
+		}
+		return
+	}
+	head, tail := parts[0], parts[len(parts)-1]
+	if !strings.HasPrefix(want, head) || !strings.HasSuffix(want, tail) || head == "" || tail == "" || len(head)+hidden+len(tail) != len(want) {
+		t.Fatalf("%q is shown as %s", want, line)
+	}
+	if !strings.Contains(line, fmt.Sprintf(", %d bytes NOT SHOWN: «", hidden)) {
+		t.Fatalf("that %d bytes are missing is not said first: %s", hidden, line)
+	}
+}

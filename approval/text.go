@@ -1,0 +1,166 @@
+package approval
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// part is one line of a question's text: a sentence of ours, or a label and
+// the untrusted text behind it.
+type part struct {
+	label  string // ours
+	quoted bool   // body follows in quotes
+	body   shown
+	floor  int  // units of the body that are shown in any case
+	keep   bool // never left out
+}
+
+// text lays a question out for clients that show nothing but a message. The
+// facts that decide come first, then the command; the model's own words last.
+func text(r Request, g gain, facts []string, id string) string {
+	field := func(s string, st style) shown {
+		st.markup, st.closed = true, others(r, s)
+		return escape(s, st)
+	}
+	exact, prose := style{}, style{prose: true}
+	parts := []part{
+		{label: title(r, g, id), keep: true},
+		{label: "Configured: " + configured(r.Have) + ".", keep: true},
+	}
+	ours := len(grantFacts(r, g))
+	for i, f := range facts {
+		if i < ours {
+			parts = append(parts, part{label: f, keep: !strings.Contains(f, openQuote)})
+		}
+	}
+	parts = append(parts, part{
+		label: commandLabel(r), quoted: true,
+		body: field(commandText(r), exact), floor: 140, keep: true,
+	}, part{label: "Folder", quoted: true, body: field(r.Dir, exact), floor: 60, keep: true})
+	if r.Stdin != "" {
+		parts = append(parts, part{
+			label: fmt.Sprintf("Input, %d bytes", len(r.Stdin)), quoted: true,
+			body: field(r.Stdin, exact), floor: 60, keep: true,
+		})
+	}
+	for _, f := range facts[ours:] {
+		parts = append(parts, part{label: f})
+	}
+	if r.Justification != "" {
+		parts = append(parts, part{label: "The model says", quoted: true, body: field(r.Justification, prose), floor: 60})
+	}
+	for _, f := range listFact("The sandbox refused", denials(r.Evidence)) {
+		parts = append(parts, part{label: f})
+	}
+	if r.Reason != "" {
+		parts = append(parts, part{label: "Reason", quoted: true, body: field(r.Reason, prose), floor: 60})
+	}
+	return layout(parts, MaxText)
+}
+
+// others reports whether an untrusted text of r beside s could end an HTML tag
+// that s begins.
+func others(r Request, s string) bool {
+	texts := append([]string{commandText(r), r.Dir, r.Stdin, r.Justification, r.Reason}, r.Warnings...)
+	texts = append(texts, denials(r.Evidence)...)
+	for name, value := range r.Env {
+		texts = append(texts, name+value)
+	}
+	enders := 0
+	for _, t := range texts {
+		enders += min(1, strings.Count(t, ">"))
+	}
+	return enders > min(1, strings.Count(s, ">"))
+}
+
+func configured(p sandbox.Policy) string {
+	if p.Mode.Confined() && p.Network {
+		return string(p.Mode) + " with network"
+	}
+	return string(p.Mode)
+}
+
+func commandLabel(r Request) string {
+	what, n := "Command", lines(r.Command)
+	if len(r.Argv) > 0 {
+		what = "Program and arguments"
+	}
+	if n > 1 {
+		return fmt.Sprintf("%s, %d LINES, %d bytes", what, n, commandBytes(r))
+	}
+	return fmt.Sprintf("%s, %d bytes", what, commandBytes(r))
+}
+
+func denials(evidence []sandbox.Denial) []string {
+	var out []string
+	for _, d := range evidence {
+		out = append(out, strings.TrimSpace(d.Op+" "+d.Path+d.Address))
+	}
+	return out
+}
+
+// Room that layout sets aside, in units.
+const (
+	noteRoom = len(", 67108864 bytes NOT SHOWN")
+	dropRoom = len("99 more facts DO NOT FIT HERE.") + 1
+)
+
+// layout joins the parts within limit units: first those to keep, then the
+// others in order as far as they fit, all with their bodies at the floors.
+// What is left of the room goes to the bodies in order.
+func layout(parts []part, limit int) string {
+	limit -= dropRoom
+	used, dropped := 0, 0
+	for _, p := range parts {
+		if p.keep {
+			used += p.least()
+		}
+	}
+	parts = slices.DeleteFunc(parts, func(p part) bool {
+		switch {
+		case p.keep:
+			return false
+		case used+p.least() > limit:
+			dropped++
+			return true
+		}
+		used += p.least()
+		return false
+	})
+	var lines []string
+	for i, p := range parts {
+		line := p.label
+		if p.quoted {
+			base := p.base()
+			body, hidden := p.body.fit(base + max(0, limit-used))
+			used += max(0, units(body)-base)
+			if hidden > 0 {
+				line += fmt.Sprintf(", %d bytes NOT SHOWN", hidden)
+			}
+			line += ": " + openQuote + body + closeQuote
+		}
+		lines = append(lines, line)
+		if i == 0 && dropped > 0 {
+			lines = append(lines, fmt.Sprintf("%d more facts DO NOT FIT HERE.", dropped))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// base is the room for the body that a part gets in any case.
+func (p part) base() int { return min(p.floor, units(p.body.String())) }
+
+// least is the room that the whole part needs, with its line break.
+func (p part) least() int {
+	n := units(p.label) + 1
+	if p.quoted {
+		n += len(": ") + 2 + p.base()
+		if units(p.body.String()) > p.floor || p.body.omitted > 0 {
+			n += noteRoom
+		}
+	}
+	return n
+}

@@ -1,0 +1,144 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// Request is a command that wants to run, and the policy that it wants.
+// Exactly one of Command and Argv is set.
+type Request struct {
+	RunID   string
+	Session string // owner of grants and refusals; with none, nothing is remembered
+	Kind    Kind
+
+	Command string            // for bash -c
+	Argv    []string          // program and arguments
+	Stdin   string            // what the command is given to read
+	Dir     string            // absolute working directory
+	Env     map[string]string // variables that the request itself sets
+
+	Have sandbox.Policy // what is configured and needs no question
+	Want sandbox.Policy // what the command would run under
+
+	Reason        string           // why confine asks; may quote untrusted text
+	Justification string           // why the model says it is needed
+	Evidence      []sandbox.Denial // what the sandbox refused before
+	Warnings      []string         // what else the person should know
+}
+
+// Kind says what a request is about.
+type Kind string
+
+// The closed set of kinds.
+const (
+	KindCommand    Kind = "command"    // runs for the first time
+	KindEscalation Kind = "escalation" // ran confined and would run again
+)
+
+// Decision is what became of a request. A refusal is a decision, not an error.
+type Decision struct {
+	Outcome    Outcome
+	By         By
+	QuestionID string // the question that was answered, now or earlier; may be empty
+	Reason     string // one sentence, safe to show to a person or a model
+}
+
+// Outcome says whether the command may run and for how long that holds. The
+// zero value allows nothing.
+type Outcome string
+
+// The closed set of outcomes.
+const (
+	AllowedOnce    Outcome = "allowed-once"
+	AllowedSession Outcome = "allowed-session"
+	AllowedAlways  Outcome = "allowed-always"
+	Rejected       Outcome = "rejected"
+	Cancelled      Outcome = "cancelled"   // the request ended or the question was closed
+	TimedOut       Outcome = "timed-out"   // nobody answered in time
+	Unavailable    Outcome = "unavailable" // nobody could be asked
+)
+
+// Allowed reports whether the command may run.
+func (o Outcome) Allowed() bool {
+	return o == AllowedOnce || o == AllowedSession || o == AllowedAlways
+}
+
+// By says what made a decision.
+type By string
+
+// The closed set of deciders.
+const (
+	ByMode    By = "mode"    // the configured policy already allows it
+	ByLimits  By = "limits"  // the request can never be allowed
+	ByPolicy  By = "policy"  // the approval policy forbids to ask
+	ByMemory  By = "memory"  // the person refused the same before
+	ByGrant   By = "grant"   // the person allowed the same before
+	ByPerson  By = "person"  // the person answered, or closed the question
+	ByDefault By = "default" // no answer came, and no answer is a no
+)
+
+// Policy says when a person is asked.
+type Policy string
+
+// The closed set of policies.
+const (
+	PolicyAsk   Policy = "ask"   // ask for what is wider than configured; the default
+	PolicyNever Policy = "never" // refuse it without asking
+)
+
+// ParsePolicy accepts exactly the spellings of the policies.
+func ParsePolicy(s string) (Policy, error) {
+	switch p := Policy(s); p {
+	case PolicyAsk, PolicyNever:
+		return p, nil
+	}
+	return "", fmt.Errorf("unknown approval policy %q: use ask or never", s)
+}
+
+// Option is one answer that the person can choose.
+type Option struct {
+	ID    string
+	Name  string // unique within a question, and says the scope
+	Kind  OptionKind
+	Scope Scope
+}
+
+// OptionKind is the kind of an option as editors know it from ACP.
+type OptionKind string
+
+// The closed set of option kinds.
+const (
+	AllowOnce    OptionKind = "allow_once"
+	AllowAlways  OptionKind = "allow_always"
+	RejectOnce   OptionKind = "reject_once"
+	RejectAlways OptionKind = "reject_always"
+)
+
+// Scope says how long an answer holds.
+type Scope string
+
+// The scopes that options offer.
+const (
+	ScopeOnce    Scope = "once"
+	ScopeSession Scope = "session"
+)
+
+// Answer is what a Prompter brings back. Exactly one of the fields is set;
+// anything else counts as no answer.
+type Answer struct {
+	OptionID  string
+	Cancelled bool // the person closed the question without choosing
+}
+
+// Prompter shows a question to a person. Prompt is called once per question,
+// from a goroutine of its own, for several questions at once.
+//
+// When ctx ends the question is withdrawn: Prompt should tell the client (see
+// Withdrawal) and return soon; what it returns then is ignored. An error, like
+// a panic, means that the question could not be shown.
+type Prompter interface {
+	Prompt(ctx context.Context, q Question) (Answer, error)
+}
