@@ -1,0 +1,87 @@
+package landlock
+
+import (
+	"fmt"
+
+	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/local"
+)
+
+const missing = "the kernel does not offer Landlock (it came with Linux 5.13 and can be switched off at boot)"
+
+// Names of the layers, as reported.
+const (
+	layerNamespaces = "namespaces"
+	layerLandlock   = "landlock"
+	layerSeccomp    = "seccomp"
+)
+
+// Claims implements local.Wrapper.
+func (w *Wrapper) Claims(policy sandbox.Policy, namespaces bool) local.Claims {
+	if w.version == 0 {
+		return local.Claims{Missing: missing, Remedies: []string{
+			"boot a kernel with CONFIG_SECURITY_LANDLOCK and \"landlock\" among the lsm= boot parameter's values"}}
+	}
+	c := local.Claims{Version: fmt.Sprintf("ABI %d", w.version), Layers: []string{layerLandlock, layerSeccomp}}
+	if namespaces {
+		c.Layers = append([]string{layerNamespaces}, c.Layers...)
+		c.Facets = insideFacets()
+	} else {
+		c.Facets = w.outsideFacets()
+		c.Remedies = []string{"allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns, or the container's seccomp profile)"}
+	}
+	if policy.Network {
+		c.Facets[sandbox.Network] = sandbox.FacetReport{State: sandbox.Open, Reason: "the network was granted; every service on localhost can be reached as well"}
+	}
+	return c
+}
+
+var enforced = sandbox.FacetReport{State: sandbox.Enforced}
+
+func partial(reason string) sandbox.FacetReport {
+	return sandbox.FacetReport{State: sandbox.Partial, Reason: reason}
+}
+
+func open(reason string) sandbox.FacetReport {
+	return sandbox.FacetReport{State: sandbox.Open, Reason: reason}
+}
+
+// readable is what is true of reading in this version of confine.
+var readable = open("a command can read every file that its user can read, except confine's own and the folders of host services")
+
+// insideFacets holds with namespaces on every Landlock version: the view alone
+// enforces what the ruleset repeats.
+func insideFacets() map[sandbox.Facet]sandbox.FacetReport {
+	return map[sandbox.Facet]sandbox.FacetReport{
+		sandbox.FileWrite:   enforced,
+		sandbox.FileRead:    readable,
+		sandbox.Network:     enforced,
+		sandbox.UnixSockets: partial("sockets in /run, /tmp and the user's runtime folder are hidden; sockets elsewhere, such as in the home folder, can be reached"),
+		sandbox.Processes:   enforced,
+		sandbox.Metadata:    enforced,
+		sandbox.Devices:     enforced,
+	}
+}
+
+// outsideFacets holds where the host refuses namespaces.
+func (w *Wrapper) outsideFacets() map[sandbox.Facet]sandbox.FacetReport {
+	facets := map[sandbox.Facet]sandbox.FacetReport{
+		sandbox.FileWrite:   enforced,
+		sandbox.FileRead:    readable,
+		sandbox.Network:     enforced,
+		sandbox.UnixSockets: open("without namespaces the sockets of host services stay reachable"),
+		sandbox.Processes:   partial("without namespaces other processes can be seen, and one that forks fast enough can outlive its run for a moment"),
+		sandbox.Metadata:    open("without namespaces mode, owner, times and attributes of files outside the workspace can be changed by their owner"),
+		sandbox.Devices:     enforced,
+	}
+	if w.version < 3 {
+		facets[sandbox.FileWrite] = partial(fmt.Sprintf("Landlock ABI %d cannot refuse truncating files (ABI 3, Linux 6.2, can)", w.version))
+	}
+	if w.version < fullVersion {
+		facets[sandbox.Devices] = partial(fmt.Sprintf("Landlock ABI %d cannot refuse ioctl on devices (ABI 5, Linux 6.10, can)", w.version))
+	}
+	if !w.abi.scopes {
+		facets[sandbox.Processes] = open(fmt.Sprintf("without namespaces Landlock ABI %d cannot refuse signals to other processes (ABI 6, Linux 6.12, can)", w.version))
+	}
+	return facets
+}

@@ -1,0 +1,113 @@
+package landlock
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/local"
+	"golang.org/x/sys/unix"
+)
+
+// Wrapper compiles policies for Landlock, seccomp and, where there are
+// namespaces, a view of the file system.
+type Wrapper struct {
+	abi     abi
+	version int // as the kernel says, which may know more than confine
+}
+
+// New asks the kernel what it knows. It never fails: a kernel without Landlock
+// is reported by Claims and refused by Wrap.
+func New() *Wrapper {
+	version := kernelVersion()
+	return &Wrapper{abi: abiOf(version), version: version}
+}
+
+var _ local.Wrapper = (*Wrapper)(nil)
+
+// Name implements local.Wrapper.
+func (w *Wrapper) Name() string { return sandbox.ProviderLandlock }
+
+// Kind implements local.Wrapper.
+func (w *Wrapper) Kind() string { return "linux-landlock" }
+
+// Wrap implements local.Wrapper.
+func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
+	if w.version == 0 {
+		return nil, fmt.Errorf("%s", missing)
+	}
+	if !r.Policy.Mode.Confined() {
+		return nil, fmt.Errorf("mode %q is not one that Landlock confines", r.Policy.Mode)
+	}
+	if len(r.Policy.Unreadable) > 0 {
+		return nil, fmt.Errorf("hiding files from commands is not available yet")
+	}
+	l := &local.Launch{Namespaces: r.Namespaces, SharedNetwork: r.Policy.Network, HasRuleset: true, Env: map[string]string{}}
+	rules := ruleset{abi: w.abi, scoped: scopeSignal}
+	refused := refusals()
+	var keep []int
+	if r.Namespaces {
+		(&view{s: &l.Prepare, request: r}).build()
+		rules.rules = insideRules()
+		l.Env["TMPDIR"] = "/tmp"
+		l.Writable = []string{"/tmp", "/dev", "/proc"}
+		if os.Geteuid() == 0 {
+			keep = rootKeeps
+		}
+	} else {
+		rules.rules = outsideRules(r.Tmp)
+		rules.tcp = !r.Policy.Network
+		l.Env["TMPDIR"] = r.Tmp
+		l.Writable = append([]string{r.Tmp}, devicePaths()...)
+		if !r.Policy.Network {
+			refused = append(refused, noInternet()...)
+		}
+	}
+	if !r.Namespaces || r.Policy.Network {
+		rules.scoped |= scopeAbstract // a network namespace of its own does the same
+	}
+	if r.Policy.Mode == sandbox.WorkspaceWrite {
+		for _, root := range r.Policy.Roots {
+			rules.rules = append(rules.rules, rule{root.Path, w.abi.files &^ makeDevices})
+		}
+	}
+	l.Ruleset = rules.create(&l.Prepare)
+	dropPrivileges(&l.Confine, keep)
+	installFilter(&l.Confine, refused)
+	return l, nil
+}
+
+// insideRules allow what belongs to the run's own view.
+func insideRules() []rule {
+	const everything = ^uint64(makeDevices)
+	rules := []rule{{tmpFolder(), everything}, {"/dev/shm", everything}, {"/dev/pts", onFiles},
+		{"/proc", unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE}}
+	for _, path := range devicePaths() {
+		rules = append(rules, rule{path, onFiles})
+	}
+	return rules
+}
+
+// outsideRules allow what a command needs where it sees the host's files. The
+// pseudoterminals of the host stay closed: they are other people's.
+func outsideRules(tmp string) []rule {
+	rules := []rule{{tmp, ^uint64(makeDevices)}}
+	for _, path := range devicePaths() {
+		rules = append(rules, rule{path, onFiles})
+	}
+	return rules
+}
+
+// devicePaths are the device nodes that exist.
+func devicePaths() []string {
+	var paths []string
+	for _, name := range deviceNodes {
+		if _, err := os.Stat("/dev/" + name); err == nil {
+			paths = append(paths, "/dev/"+name)
+		}
+	}
+	return paths
+}
+
+func quote(path string) string { return strconv.Quote(path) }

@@ -1,0 +1,71 @@
+package local
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// children are the processes that this package started and did not reap yet.
+// They are the process's, not an engine's, because orphans of a killed init
+// come to the whole process and must be told from them.
+var children childTable
+
+type childTable struct {
+	// mu is held for reading from before a clone until its number is noted, and
+	// for writing while orphans are looked for.
+	mu   sync.RWMutex
+	pids sync.Map // int → struct{}
+}
+
+func (t *childTable) note(pid int) { t.pids.Store(pid, struct{}{}) }
+
+// reap waits for a child that has ended or is about to.
+func (t *childTable) reap(pid int) (unix.WaitStatus, error) {
+	var status unix.WaitStatus
+	for {
+		_, err := unix.Wait4(pid, &status, unix.WALL, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		t.pids.Delete(pid)
+		return status, err
+	}
+}
+
+// strays lists the children of this process that the package did not start.
+func (t *childTable) strays() []process {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var strays []process
+	for _, p := range processes() {
+		if _, ours := t.pids.Load(p.pid); p.parent == os.Getpid() && !ours {
+			strays = append(strays, p)
+		}
+	}
+	return strays
+}
+
+// endStrays ends orphans of a run whose init was killed. They can be told from
+// other children only where the process starts no others.
+func (e *Engine) endStrays() bool {
+	if !e.options.OwnsChildren {
+		return false
+	}
+	for end := time.Now().Add(treeTime); ; {
+		strays := children.strays()
+		if len(strays) == 0 {
+			return true
+		}
+		for _, p := range strays {
+			killBelow(p.pid, time.Until(end))
+			p.kill()
+			children.reap(p.pid)
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package local
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/confine-dev/confine/sandbox"
+	"golang.org/x/sys/unix"
+)
+
+// Names of steps whose failure can be the command's, not the sandbox's.
+const (
+	stepExec  = "executing the program"
+	stepInit  = "executing the init"
+	stepChdir = "changing to the working directory"
+)
+
+// Descriptors that the init and the command find, besides 0 to 2.
+const (
+	fdStatus  = 3  // the init's records go here
+	fdRuleset = 4  // Landlock ruleset, if there is one
+	fdScript  = 5  // a command too long for an argument, or the probe's program
+	fdFree    = 6  // from here on everything is closed
+	fdHigh    = 64 // where descriptors wait for their final number
+)
+
+// scriptFile holds a command in memory; name is its path for the shell.
+func scriptFile(command string) (file *os.File, name string, err error) {
+	fd, err := unix.MemfdCreate("command", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, "", fmt.Errorf("making a memory file for the command: %w", err)
+	}
+	file = os.NewFile(uintptr(fd), "command")
+	if _, err := file.WriteString(command); err != nil {
+		file.Close()
+		return nil, "", fmt.Errorf("writing the command to memory: %w", err)
+	}
+	return file, scriptPath, nil
+}
+
+var scriptPath = fmt.Sprintf("/proc/self/fd/%d", fdScript)
+
+// compile makes the whole program of a child: join the session, clone into the
+// run's namespaces, prepare, place the descriptors, confine, become the init.
+func (e *Engine) compile(spec sandbox.Spec, program resolved, l *Launch, s *session, p *pipes) (*program, error) {
+	script := &Script{}
+	script.Call("letting go of the server's end", unix.SYS_CLOSE, Int(e.life.Fd()))
+	onward, flags := -1, uintptr(0)
+	if l.Namespaces {
+		script.join(s, l.SharedNetwork)
+		onward = len(script.calls)
+		flags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS |
+			unix.CLONE_PARENT | unix.CLONE_VFORK | unix.CLONE_VM | uintptr(unix.SIGCHLD)
+		// Without a PID namespace the init must outlive the server instead, so
+		// that the guardian finds what is below it.
+		script.Call("asking for a death signal", unix.SYS_PRCTL, Int(unix.PR_SET_PDEATHSIG), Int(int(unix.SIGKILL)))
+	}
+	// A server that died before that is not noticed by the signal: nobody holds
+	// the other end of this socket then, and sending fails with EPIPE.
+	script.Call("seeing that the server lives", unix.SYS_SENDTO, Int(e.peer.Fd()), Bytes([]byte{0}), Int(0), Int(unix.MSG_NOSIGNAL))
+	script.Call("blocking signals", unix.SYS_RT_SIGPROCMASK, Int(unix.SIG_SETMASK), Bytes(slices.Repeat([]byte{0xff}, 8)), Int(0), Int(8))
+	script.Call("leaving the server's session", unix.SYS_SETSID)
+
+	base := script.Append(&l.Prepare)
+	init := script.place(e.init, program, l, base+l.Ruleset, p)
+	script.Append(&l.Confine)
+	script.Call(stepChdir, unix.SYS_CHDIR, Text(spec.Dir))
+	if err := script.execute(init, e.home.id, program, environment(spec.Env, l.Env), l); err != nil {
+		return nil, err
+	}
+	return newProgram(script, onward, flags), nil
+}
+
+// join enters what the session's runs share.
+func (s *Script) join(session *session, sharedNetwork bool) {
+	s.Call("joining the session's user namespace", unix.SYS_SETNS, Int(session.user.Fd()), Int(unix.CLONE_NEWUSER))
+	if !sharedNetwork {
+		s.Call("joining the session's network", unix.SYS_SETNS, Int(session.network.Fd()), Int(unix.CLONE_NEWNET))
+	}
+	s.Call("joining the session's mounts", unix.SYS_SETNS, Int(session.mount.Fd()), Int(unix.CLONE_NEWNS))
+}
+
+// place puts every descriptor where the init expects it and arranges for all
+// others to be closed. Result: the init's program.
+func (s *Script) place(init *os.File, program resolved, l *Launch, ruleset Ref, p *pipes) Ref {
+	// First away from the low numbers, which are about to be overwritten.
+	high := func(what string, fd Arg) Ref {
+		return s.Call(what, unix.SYS_FCNTL, fd, Int(unix.F_DUPFD_CLOEXEC), Int(fdHigh))
+	}
+	initFd := high("keeping the init's program", Int(init.Fd()))
+	type target struct {
+		number int
+		from   Ref
+	}
+	targets := []target{{fdStatus, high("keeping the status pipe", Int(p.statusWrite.Fd()))}}
+	if l.HasRuleset {
+		targets = append(targets, target{fdRuleset, high("keeping the ruleset", Result(ruleset))})
+	}
+	if program.script != nil {
+		targets = append(targets, target{fdScript, high("keeping the command", Int(program.script.Fd()))})
+	}
+	for number, file := range []*os.File{p.stdinRead, p.stdoutWrite, p.stderrWrite} {
+		targets = append(targets, target{number, high("keeping the command's streams", Int(file.Fd()))})
+	}
+	taken := map[int]bool{}
+	for _, t := range targets {
+		s.Call("placing descriptors", unix.SYS_DUP3, Result(t.from), Int(t.number), Int(0))
+		taken[t.number] = true
+	}
+	for number := fdStatus; number < fdFree; number++ {
+		if !taken[number] {
+			s.Call("closing descriptors", unix.SYS_CLOSE_RANGE, Int(number), Int(number), Int(0))
+		}
+	}
+	s.Call("closing descriptors", unix.SYS_CLOSE_RANGE, Int(fdFree), Int(uintptr(^uint32(0))), Int(unix.CLOSE_RANGE_CLOEXEC))
+	return initFd
+}
+
+// execute becomes the init, which executes the program.
+func (s *Script) execute(init Ref, server string, program resolved, env []string, l *Launch) error {
+	flags := 0
+	if l.HasRuleset {
+		flags |= initLandlock
+	}
+	if !l.Namespaces {
+		flags |= initTree
+	}
+	argv, err := texts(append([]string{initName(flags, server), program.path}, program.argv...))
+	if err != nil {
+		return fmt.Errorf("the command's arguments hold a NUL byte: %w", err)
+	}
+	envp, err := texts(env)
+	if err != nil {
+		return fmt.Errorf("the command's environment holds a NUL byte: %w", err)
+	}
+	s.Call(stepInit, unix.SYS_EXECVEAT, Result(init), Text(""), argv, envp, Int(unix.AT_EMPTY_PATH))
+	return nil
+}
+
+// environment lets replacements win over the command's own variables.
+func environment(env []string, replace map[string]string) []string {
+	out := make([]string, 0, len(env)+len(replace))
+	for _, entry := range env {
+		name, _, _ := strings.Cut(entry, "=")
+		if _, replaced := replace[name]; !replaced {
+			out = append(out, entry)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(replace)) {
+		out = append(out, name+"="+replace[name])
+	}
+	return out
+}

@@ -1,0 +1,339 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/confine-dev/confine/sandbox"
+	"golang.org/x/sys/unix"
+)
+
+// Options configures an Engine.
+type Options struct {
+	// StateDir is confine's private folder (0700, ours). Required.
+	StateDir string
+
+	// Log gets what nobody else is told; nil discards it.
+	Log *slog.Logger
+
+	// NoNamespaces behaves as on a host that refuses user namespaces.
+	NoNamespaces bool
+
+	// OwnsChildren says that this process starts no children but the engine's,
+	// so that orphans it adopts from a killed init may be ended.
+	OwnsChildren bool
+}
+
+// Engine starts commands on this machine. It implements sandbox.Provider.
+type Engine struct {
+	wrapper Wrapper // nil: nothing is confined
+	options Options
+	log     *slog.Logger
+	home    *home
+	self    *os.File // this program
+	init    *os.File // the init's program
+	life    *os.File // our end of a socket pair, held by nobody else
+	peer    *os.File // the other end, by which a child sees that we live
+	spawner *spawner
+	guard   *guardian
+
+	mu       sync.Mutex
+	sessions map[string]*sessionSlot // guarded by mu
+	closed   bool                    // guarded by mu
+	sweeping sync.WaitGroup          // the look for what dead servers left
+	starting sync.WaitGroup          // commands being started; not added to once closed
+
+	probes probes
+}
+
+// sessionSlot makes concurrent first runs of a session wait for one maker.
+type sessionSlot struct {
+	ready   chan struct{} // closed when session and err are set
+	session *session
+	err     error
+}
+
+// New returns an engine that confines with wrapper, or not at all with nil.
+func New(wrapper Wrapper, o Options) (*Engine, error) {
+	if !filepath.IsAbs(o.StateDir) {
+		return nil, fmt.Errorf("the state folder %q is not an absolute path", o.StateDir)
+	}
+	e := &Engine{wrapper: wrapper, options: o, log: o.Log, sessions: map[string]*sessionSlot{}}
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
+	}
+	if err := e.open(); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *Engine) open() (err error) {
+	if e.home, err = newHome(e.options.StateDir); err != nil {
+		return err
+	}
+	if e.self, err = openSelf(); err != nil {
+		return err
+	}
+	if e.init, err = openInit(); err != nil {
+		return err
+	}
+	if e.life, e.peer, err = socketPair(unix.SOCK_STREAM); err != nil {
+		return err
+	}
+	if e.options.OwnsChildren {
+		// Orphans of an init that was killed come to us instead of being lost.
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return fmt.Errorf("becoming a subreaper: %w", err)
+		}
+	}
+	e.sweeping.Go(func() { sweep(e.options.StateDir) })
+	e.spawner = newSpawner()
+	e.guard = &guardian{self: e.self, home: e.home, log: e.log}
+	return nil
+}
+
+// Name implements sandbox.Provider.
+func (e *Engine) Name() string {
+	if e.wrapper == nil {
+		return sandbox.ProviderNone
+	}
+	return e.wrapper.Name()
+}
+
+// SpillDir is a private folder for Spec.SpillDir that commands can read and
+// that is removed with the engine.
+func (e *Engine) SpillDir() string { return e.home.spill() }
+
+// Start implements sandbox.Provider.
+func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
+	if e.wrapper == nil {
+		return unconfined{e}.Start(ctx, spec)
+	}
+	if !spec.Policy.Mode.Confined() {
+		return nil, fmt.Errorf("provider %q does not run commands in mode %q", e.Name(), spec.Policy.Mode)
+	}
+	return e.start(ctx, spec)
+}
+
+// start checks a command and begins it; every error is of a kind that
+// sandbox.Provider documents.
+func (e *Engine) start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
+	if err := checkSpec(ctx, spec); err != nil {
+		return nil, err
+	}
+	if !e.enter() {
+		return nil, errClosed
+	}
+	defer e.starting.Done()
+	if err := checkDir(spec.Dir); err != nil {
+		return nil, err
+	}
+	program, err := resolve(spec)
+	if err != nil {
+		return nil, err
+	}
+	defer program.close()
+	r, err := e.begin(ctx, spec, program)
+	if err != nil {
+		return nil, e.explain(err, spec, program)
+	}
+	return r, nil
+}
+
+var errClosed = errors.New("confine is shutting down")
+
+// enter says that a command is being started, unless the engine is closed.
+func (e *Engine) enter() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return false
+	}
+	e.starting.Add(1)
+	return true
+}
+
+// begin finds what this host allows and begins the command so.
+func (e *Engine) begin(ctx context.Context, spec sandbox.Spec, program resolved) (*run, error) {
+	if err := e.guard.start(); err != nil {
+		return nil, fmt.Errorf("starting the guardian: %w", err)
+	}
+	if !spec.Policy.Mode.Confined() {
+		s, err := e.session(spec.Session, false)
+		if err != nil {
+			return nil, err
+		}
+		return e.launch(spec, program, &Launch{Facts: sandbox.Facts{Mode: spec.Policy.Mode}}, s)
+	}
+	v, err := e.verdict(ctx, spec.Policy)
+	if err != nil {
+		return nil, err
+	}
+	return e.confine(spec, program, v)
+}
+
+// confine begins a confined command on the level of a verdict.
+func (e *Engine) confine(spec sandbox.Spec, program resolved, v verdict) (*run, error) {
+	s, err := e.session(spec.Session, v.namespaces)
+	if err != nil {
+		return nil, err
+	}
+	tmp, remove, err := s.temporary(spec.Policy.Mode, v.namespaces)
+	if err != nil {
+		return nil, err
+	}
+	launch, err := e.wrapper.Wrap(Request{Policy: spec.Policy, Dir: spec.Dir, Namespaces: v.namespaces,
+		Tmp: tmp, State: e.options.StateDir, Visible: e.visible(spec)})
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	launch.Facts = v.facts(spec.Policy)
+	r, err := e.launch(spec, program, launch, s)
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	go func() { <-r.done; remove() }()
+	return r, nil
+}
+
+// visible lists the paths that a command must see whatever hides them.
+func (e *Engine) visible(spec sandbox.Spec) []string {
+	paths := append([]string{e.home.spill(), spec.Dir}, filepath.SplitList(pathOf(spec.Env))...)
+	if spec.SpillDir != "" && spec.SpillDir != e.home.spill() {
+		paths = append(paths, spec.SpillDir)
+	}
+	return slices.DeleteFunc(paths, func(p string) bool { return !filepath.IsAbs(p) })
+}
+
+// launch executes a launch and returns once the command began.
+func (e *Engine) launch(spec sandbox.Spec, program resolved, l *Launch, s *session) (*run, error) {
+	p, err := openPipes(spec.Stdin != nil)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	compiled, err := e.compile(spec, program, l, s, p)
+	if err != nil {
+		return nil, err
+	}
+	leader, err := e.spawn(compiled, p, !l.Namespaces)
+	if err != nil {
+		return nil, err
+	}
+	r := newRun(spec, l.Facts, sandbox.CaptureOptions{})
+	r.leader = leader
+	r.writable = l.Writable
+	if !s.add(r) {
+		leader.kill() // the session is being closed
+	}
+	r.follow(p.takeStreams())
+	go func() { <-r.done; s.drop(r) }()
+	return r, nil
+}
+
+// spawn runs a compiled launch and waits for the init's first word.
+func (e *Engine) spawn(compiled *program, p *pipes, tree bool) (*initLeader, error) {
+	pid, err := e.spawner.spawn(compiled)
+	if err != nil {
+		return nil, err
+	}
+	p.closeChildEnds() // else the end of the init would not be seen
+	l := &initLeader{pid: pid, status: p.takeStatus(), tree: tree, engine: e}
+	if l.pidfd, err = unix.PidfdOpen(pid, 0); err != nil {
+		unix.Kill(pid, unix.SIGKILL) // our child, not reaped: the number is its own
+		l.abandon()
+		return nil, fmt.Errorf("opening the init: %w", err)
+	}
+	if err := l.begun(); err != nil {
+		unix.PidfdSendSignal(l.pidfd, unix.SIGKILL, nil, 0)
+		l.abandon()
+		return nil, err
+	}
+	return l, nil
+}
+
+// session returns the session of a key, making it on first use.
+func (e *Engine) session(key string, namespaces bool) (*session, error) {
+	name := fmt.Sprintf("%t %s", namespaces, key)
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return nil, errClosed
+	}
+	slot, exists := e.sessions[name]
+	if !exists {
+		slot = &sessionSlot{ready: make(chan struct{})}
+		e.sessions[name] = slot
+	}
+	e.mu.Unlock()
+	if !exists {
+		slot.session, slot.err = e.makeSession(namespaces)
+		if slot.err != nil {
+			e.mu.Lock()
+			delete(e.sessions, name)
+			e.mu.Unlock()
+		}
+		close(slot.ready)
+	}
+	<-slot.ready
+	return slot.session, slot.err
+}
+
+// CloseSession implements sandbox.Provider.
+func (e *Engine) CloseSession(key string) {
+	for _, namespaces := range []bool{true, false} {
+		name := fmt.Sprintf("%t %s", namespaces, key)
+		e.mu.Lock()
+		slot := e.sessions[name]
+		delete(e.sessions, name)
+		e.mu.Unlock()
+		if slot == nil {
+			continue
+		}
+		<-slot.ready
+		if slot.session != nil {
+			slot.session.close()
+		}
+	}
+}
+
+// Close implements sandbox.Provider.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	e.closed = true
+	slots := e.sessions
+	e.sessions = map[string]*sessionSlot{}
+	e.mu.Unlock()
+	for _, slot := range slots {
+		<-slot.ready
+		if slot.session != nil {
+			slot.session.close()
+		}
+	}
+	e.sweeping.Wait()
+	e.starting.Wait() // what began meanwhile found its session closed and was killed
+	if e.spawner != nil {
+		e.spawner.close()
+	}
+	var err error
+	if e.home != nil && (e.guard == nil || !e.guard.close()) {
+		err = e.home.remove()
+	}
+	for _, f := range []io.Closer{e.self, e.init, e.life, e.peer} {
+		if f != (*os.File)(nil) {
+			f.Close()
+		}
+	}
+	return err
+}

@@ -1,0 +1,242 @@
+#include "textflag.h"
+
+// The program of a run's init: PID 1 of its PID namespace or, without one, a
+// subreaper. It is never called: its bytes are copied into an ELF image in
+// memory and executed (initimage_linux.go). It holds no memory but its stack,
+// opens nothing, and does this:
+//
+//   1. become non-dumpable, so that nothing in the run can look into it;
+//   2. vfork the command: own session, death signal, Landlock if asked,
+//      an empty signal mask, execve(argv[1], argv+2, envp);
+//   3. write a record to descriptor 3: started with its pid, or which of
+//      Landlock (2) and execve (3) failed with which errno;
+//   4. close everything but descriptor 3;
+//   5. for ever: take a signal. Reap on SIGCHLD; when the command ended write
+//      its wait status, then end (which ends the PID namespace) or, in tree
+//      mode, stay until no child is left. Forward every other signal that
+//      comes from outside to the command's process group.
+//
+// All signals are blocked by whoever executes it. argv[0] is
+// "confine-init:X:…" where X-'a' holds the flags: 1 Landlock ruleset in
+// descriptor 4; 2 tree mode.
+//
+// A record is two native-endian 32-bit numbers: kind and value. Kinds: 1
+// started (pid), 2 Landlock failed (errno), 3 execve failed (errno), 4 ended
+// (wait status).
+//
+// Registers kept: R12 argv, R13 envp, R14 flags, R15 pid of the command, BX
+// its state (0 running, 1 ended). Scratch on the stack, from R9 up:
+// 0 record, 8 wait status, 16 signal set, 32 siginfo.
+
+#define SYS_write 1
+#define SYS_rt_sigprocmask 14
+#define SYS_clone 56
+#define SYS_execve 59
+#define SYS_wait4 61
+#define SYS_kill 62
+#define SYS_setsid 112
+#define SYS_rt_sigtimedwait 128
+#define SYS_prctl 157
+#define SYS_exit_group 231
+#define SYS_close_range 436
+#define SYS_landlock_restrict_self 446
+
+TEXT ·initProgram(SB),NOSPLIT|NOFRAME,$0
+	MOVQ	0(SP), AX	// argc
+	LEAQ	8(SP), R12	// argv
+	LEAQ	16(SP)(AX*8), R13	// envp
+	MOVQ	0(R12), BX
+	MOVBLZX	13(BX), R14
+	SUBL	$97, R14
+	SUBQ	$256, SP
+	ANDQ	$-16, SP
+	MOVQ	SP, R9
+
+	MOVQ	$SYS_prctl, AX	// PR_SET_DUMPABLE 0
+	MOVQ	$4, DI
+	MOVQ	$0, SI
+	SYSCALL
+	MOVQ	$SYS_prctl, AX	// PR_SET_NAME argv[0]
+	MOVQ	$15, DI
+	MOVQ	0(R12), SI
+	SYSCALL
+	TESTL	$2, R14
+	JZ	start
+	MOVQ	$SYS_prctl, AX	// PR_SET_CHILD_SUBREAPER 1
+	MOVQ	$36, DI
+	MOVQ	$1, SI
+	SYSCALL
+
+start:
+	MOVQ	$0, 0(R9)	// no failure
+	MOVQ	$SYS_clone, AX	// CLONE_VFORK|CLONE_VM|SIGCHLD
+	MOVQ	$0x4111, DI
+	MOVQ	$0, SI
+	MOVQ	$0, DX
+	MOVQ	$0, R10
+	MOVQ	$0, R8
+	SYSCALL
+	TESTQ	AX, AX
+	JZ	command
+	MOVQ	AX, R15
+	JNS	cloned
+	NEGQ	R15
+	MOVL	$3, 0(R9)
+	MOVL	R15, 4(R9)
+	JMP	failed
+
+command:
+	MOVQ	$SYS_setsid, AX
+	SYSCALL
+	MOVQ	$SYS_prctl, AX	// PR_SET_PDEATHSIG SIGKILL
+	MOVQ	$1, DI
+	MOVQ	$9, SI
+	SYSCALL
+	MOVQ	$SYS_close_range, AX	// 3 and 4 on exec
+	MOVQ	$3, DI
+	MOVQ	$4, SI
+	MOVQ	$4, DX
+	SYSCALL
+	MOVL	$3, BX
+	TESTQ	AX, AX
+	JNZ	commandFailed
+	TESTL	$1, R14
+	JZ	execute
+	MOVQ	$SYS_landlock_restrict_self, AX
+	MOVQ	$4, DI
+	MOVQ	$0, SI
+	SYSCALL
+	MOVL	$2, BX
+	TESTQ	AX, AX
+	JNZ	commandFailed
+execute:
+	MOVQ	$0, 16(R9)
+	MOVQ	$SYS_rt_sigprocmask, AX	// SIG_SETMASK
+	MOVQ	$2, DI
+	LEAQ	16(R9), SI
+	MOVQ	$0, DX
+	MOVQ	$8, R10
+	SYSCALL
+	MOVQ	$SYS_execve, AX
+	MOVQ	8(R12), DI
+	LEAQ	16(R12), SI
+	MOVQ	R13, DX
+	SYSCALL
+	MOVL	$3, BX
+commandFailed:
+	NEGQ	AX
+	MOVL	BX, 0(R9)
+	MOVL	AX, 4(R9)
+commandGone:
+	MOVQ	$SYS_exit_group, AX
+	MOVQ	$127, DI
+	SYSCALL
+	JMP	commandGone
+
+cloned:
+	CMPL	0(R9), $0
+	JNE	failed
+	MOVL	$1, 0(R9)
+	MOVL	R15, 4(R9)
+	MOVQ	$SYS_write, AX
+	MOVQ	$3, DI
+	MOVQ	R9, SI
+	MOVQ	$8, DX
+	SYSCALL
+	MOVQ	$SYS_close_range, AX
+	MOVQ	$0, DI
+	MOVQ	$2, SI
+	MOVQ	$0, DX
+	SYSCALL
+	MOVQ	$SYS_close_range, AX
+	MOVQ	$4, DI
+	MOVL	$0xffffffff, SI
+	MOVQ	$0, DX
+	SYSCALL
+	MOVL	$0, BX
+
+next:
+	MOVQ	$-1, 16(R9)
+	MOVQ	$SYS_rt_sigtimedwait, AX
+	LEAQ	16(R9), DI
+	LEAQ	32(R9), SI
+	MOVQ	$0, DX
+	MOVQ	$8, R10
+	SYSCALL
+	TESTQ	AX, AX
+	JLE	next
+	CMPQ	AX, $17	// SIGCHLD
+	JEQ	children
+	TESTL	BX, BX	// nothing to forward to
+	JNZ	next
+	TESTL	$2, R14	// tree mode: the sender cannot be told apart
+	JNZ	forward
+	CMPL	48(R9), $0	// si_pid is 0 for a sender outside the namespace
+	JNE	next
+forward:
+	MOVQ	AX, SI
+	MOVQ	R15, DI
+	NEGQ	DI
+	MOVQ	$SYS_kill, AX
+	SYSCALL
+	JMP	next
+
+children:
+	MOVL	$0, 12(R9)
+	MOVQ	$SYS_wait4, AX
+	MOVQ	$-1, DI
+	LEAQ	8(R9), SI
+	MOVQ	$1, DX	// WNOHANG
+	MOVQ	$0, R10
+	SYSCALL
+	CMPQ	AX, $-10	// ECHILD
+	JEQ	childless
+	TESTQ	AX, AX
+	JLE	next
+	CMPQ	AX, R15
+	JNE	children
+	TESTL	BX, BX
+	JNZ	children
+	MOVL	$1, BX
+	MOVL	8(R9), AX
+	MOVL	$4, 0(R9)
+	MOVL	AX, 4(R9)
+	MOVQ	$SYS_write, AX
+	MOVQ	$3, DI
+	MOVQ	R9, SI
+	MOVQ	$8, DX
+	SYSCALL
+	TESTL	$2, R14
+	JNZ	children
+	JMP	gone
+
+childless:
+	TESTL	BX, BX
+	JZ	next
+gone:
+	MOVQ	$SYS_exit_group, AX
+	MOVQ	$0, DI
+	SYSCALL
+	JMP	gone
+
+failed:
+	MOVQ	$SYS_write, AX
+	MOVQ	$3, DI
+	MOVQ	R9, SI
+	MOVQ	$8, DX
+	SYSCALL
+failedGone:
+	MOVQ	$SYS_exit_group, AX
+	MOVQ	$125, DI
+	SYSCALL
+	JMP	failedGone
+
+	// End of the program: "confine!"
+	BYTE $0x63; BYTE $0x6f; BYTE $0x6e; BYTE $0x66
+	BYTE $0x69; BYTE $0x6e; BYTE $0x65; BYTE $0x21
+
+// func initProgramStart() uintptr
+TEXT ·initProgramStart(SB),NOSPLIT,$0-8
+	LEAQ	·initProgram(SB), AX
+	MOVQ	AX, ret+0(FP)
+	RET

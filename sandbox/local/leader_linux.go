@@ -1,0 +1,135 @@
+package local
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// signalName is the symbolic name of a signal.
+func signalName(s syscall.Signal) string {
+	if name := unix.SignalName(s); name != "" {
+		return name
+	}
+	return fmt.Sprintf("SIG%d", int(s)) // a real-time signal
+}
+
+// resume lets a stopped command go on, so that it can receive what was sent.
+func resume(l leader) { l.signal(unix.SIGCONT) }
+
+// Kinds of the init's records; see init_linux_amd64.s.
+const (
+	recordStarted        = 1
+	recordLandlockFailed = 2
+	recordExecFailed     = 3
+	recordEnded          = 4
+)
+
+// initLeader is a leader that is a run's init.
+type initLeader struct {
+	pid    int
+	pidfd  int
+	status *os.File // the init's records
+	tree   bool     // no PID namespace
+	engine *Engine
+}
+
+// readRecord reads the init's next record.
+func (l *initLeader) readRecord() (kind uint32, value uint32, err error) {
+	var record [8]byte
+	if _, err := io.ReadFull(l.status, record[:]); err != nil {
+		return 0, 0, err
+	}
+	return binary.NativeEndian.Uint32(record[:]), binary.NativeEndian.Uint32(record[4:]), nil
+}
+
+// errInitGone says that the init ended without saying how the command did.
+var errInitGone = errors.New("the sandbox's init was killed; how the command ended is not known")
+
+// begun reads the first record: the command began (nil), or a *StepError.
+func (l *initLeader) begun() error {
+	kind, value, err := l.readRecord()
+	switch {
+	case err != nil:
+		return errors.New("the sandbox's init ended before the command began")
+	case kind == recordStarted:
+		return nil
+	case kind == recordLandlockFailed:
+		return &StepError{"restricting the command with Landlock", syscall.Errno(value)}
+	case kind == recordExecFailed:
+		return &StepError{stepExec, syscall.Errno(value)}
+	}
+	return fmt.Errorf("the sandbox's init sent an unknown record %d", kind)
+}
+
+// wait implements leader.
+func (l *initLeader) wait() (ending, error) {
+	kind, value, err := l.readRecord()
+	known := err == nil && kind == recordEnded
+	complete := true
+	if l.tree {
+		complete = l.endTree(known)
+	}
+	l.abandon()
+	if !known {
+		return ending{}, errInitGone
+	}
+	if !complete {
+		l.engine.log.Warn("processes of a run could not all be ended", "init", l.pid)
+	}
+	status := unix.WaitStatus(value)
+	if status.Signaled() {
+		return ending{signal: status.Signal()}, nil
+	}
+	return ending{code: status.ExitStatus()}, nil
+}
+
+// treeTime bounds how long the rest of a run without a PID namespace is hunted.
+const treeTime = 2 * time.Second
+
+// endTree ends what the command left behind. The init adopts orphans, so they
+// are all below it; if it was killed they are this process's.
+func (l *initLeader) endTree(alive bool) bool {
+	if !alive {
+		return l.engine.endStrays()
+	}
+	if !killBelow(l.pid, treeTime) {
+		unix.PidfdSendSignal(l.pidfd, unix.SIGKILL, nil, 0)
+		return l.engine.endStrays()
+	}
+	return true
+}
+
+// abandon reaps the init, which has ended or is about to, and lets go of it.
+func (l *initLeader) abandon() {
+	children.reap(l.pid)
+	unix.Close(l.pidfd)
+	l.status.Close()
+}
+
+// signal implements leader: the init forwards it.
+func (l *initLeader) signal(sig syscall.Signal) error {
+	if sig == unix.SIGKILL {
+		l.kill()
+		return nil
+	}
+	return unix.PidfdSendSignal(l.pidfd, sig, nil, 0)
+}
+
+// kill implements leader.
+func (l *initLeader) kill() {
+	if l.tree {
+		// The init must live to adopt what its children leave; it ends itself.
+		for _, p := range descendants(processes(), l.pid) {
+			p.kill()
+		}
+		return
+	}
+	unix.PidfdSendSignal(l.pidfd, unix.SIGKILL, nil, 0)
+}

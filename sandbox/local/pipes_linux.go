@@ -1,0 +1,73 @@
+package local
+
+import (
+	"fmt"
+	"os"
+)
+
+// pipes connect a run with its child.
+type pipes struct {
+	stdinRead, stdoutWrite, stderrWrite, statusWrite *os.File // the child's
+	stdinWrite, stdoutRead, stderrRead, statusRead   *os.File // ours
+}
+
+// openPipes makes the pipes; without input the command reads the null device,
+// as a character device, because commands look at what kind it is.
+func openPipes(input bool) (p *pipes, err error) {
+	p = &pipes{}
+	defer func() {
+		if err != nil {
+			p.close()
+			err = fmt.Errorf("making the command's pipes: %w", err)
+		}
+	}()
+	if input {
+		p.stdinRead, p.stdinWrite, err = os.Pipe()
+	} else {
+		p.stdinRead, err = os.Open(os.DevNull)
+	}
+	if err != nil {
+		return p, err
+	}
+	if p.stdoutRead, p.stdoutWrite, err = os.Pipe(); err != nil {
+		return p, err
+	}
+	if p.stderrRead, p.stderrWrite, err = os.Pipe(); err != nil {
+		return p, err
+	}
+	p.statusRead, p.statusWrite, err = os.Pipe()
+	return p, err
+}
+
+func closeFiles(files ...**os.File) {
+	for _, f := range files {
+		if *f != nil {
+			(*f).Close()
+			*f = nil
+		}
+	}
+}
+
+func (p *pipes) closeChildEnds() {
+	closeFiles(&p.stdinRead, &p.stdoutWrite, &p.stderrWrite, &p.statusWrite)
+}
+
+// close closes what was not taken.
+func (p *pipes) close() {
+	p.closeChildEnds()
+	closeFiles(&p.stdinWrite, &p.stdoutRead, &p.stderrRead, &p.statusRead)
+}
+
+// takeStatus gives the status pipe away.
+func (p *pipes) takeStatus() *os.File {
+	status := p.statusRead
+	p.statusRead = nil
+	return status
+}
+
+// takeStreams gives the output pipes and, if there is one, the input away.
+func (p *pipes) takeStreams() (stdout, stderr, stdin *os.File) {
+	stdout, stderr, stdin = p.stdoutRead, p.stderrRead, p.stdinWrite
+	p.stdoutRead, p.stderrRead, p.stdinWrite = nil, nil, nil
+	return stdout, stderr, stdin
+}

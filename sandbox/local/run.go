@@ -1,0 +1,265 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// leader is the process that stands for a whole run. Its methods may be called
+// from several goroutines.
+type leader interface {
+	// wait blocks until the command ended and nothing of the run is left that
+	// could be ended, and says how the command ended. The error means that the
+	// sandbox broke. It is called once.
+	wait() (ending, error)
+
+	// signal sends a signal to the command's process group.
+	signal(sig syscall.Signal) error
+
+	// kill ends everything at once.
+	kill()
+}
+
+// ending is how a command ended.
+type ending struct {
+	code   int
+	signal syscall.Signal // 0 if it exited
+}
+
+// run is a command that began. It implements sandbox.Process.
+type run struct {
+	spec    sandbox.Spec
+	facts   sandbox.Facts
+	leader  leader
+	started time.Time
+
+	captures map[sandbox.Stream]*sandbox.Capture
+	scanner  *sandbox.DenialScanner // nil if nothing is confined
+	writable []string               // for the scanner
+
+	outputMu sync.Mutex // orders chunks of both streams
+
+	mu        sync.Mutex
+	ended     bool        // guarded by mu: the command is over, signals are useless
+	timedOut  bool        // guarded by mu
+	cancelled bool        // guarded by mu
+	ladder    *time.Timer // guarded by mu: sends KILL after the grace time
+
+	done   chan struct{} // closed when result and err are set
+	result sandbox.Result
+	err    error
+}
+
+// drainTime bounds how long output is awaited after the last process of a run
+// was ended: only something that escaped every count can hold a pipe so long.
+const drainTime = 2 * time.Second
+
+func newRun(spec sandbox.Spec, facts sandbox.Facts, spills sandbox.CaptureOptions) *run {
+	r := &run{spec: spec, facts: facts, started: time.Now(), done: make(chan struct{})}
+	r.captures = map[sandbox.Stream]*sandbox.Capture{}
+	for _, stream := range []sandbox.Stream{sandbox.StdoutStream, sandbox.StderrStream} {
+		options := spills
+		options.Keep, options.SpillDir, options.Name = spec.KeepOutput, spec.SpillDir, spec.RunID+"-"+string(stream)
+		r.captures[stream] = sandbox.NewCapture(options)
+	}
+	if facts.Mode.Confined() {
+		r.scanner = sandbox.NewDenialScanner()
+	}
+	return r
+}
+
+// follow starts what a begun run needs: the pumps, the deadline, the waiting.
+// It takes over the pipes.
+func (r *run) follow(stdout, stderr *os.File, stdin *os.File) {
+	var pumps sync.WaitGroup
+	pumps.Go(func() { r.pump(sandbox.StdoutStream, stdout) })
+	pumps.Go(func() { r.pump(sandbox.StderrStream, stderr) })
+	if stdin != nil {
+		// Not waited for: a Read of the caller's stdin cannot be interrupted.
+		go feed(stdin, r.spec.Stdin)
+	}
+	stopDeadline := func() bool { return true }
+	if r.spec.Timeout > 0 {
+		stopDeadline = time.AfterFunc(r.spec.Timeout, r.expire).Stop
+	}
+	go func() {
+		end, err := r.leader.wait()
+		duration := time.Since(r.started)
+		stopDeadline()
+		r.settle()
+		if stdin != nil {
+			stdin.Close()
+		}
+		r.drain(&pumps, stdout, stderr)
+		r.finish(end, err, duration)
+	}()
+}
+
+// pump moves one stream from its pipe to the capture and the listener.
+func (r *run) pump(stream sandbox.Stream, pipe *os.File) {
+	defer pipe.Close()
+	capture := r.captures[stream]
+	buffer := make([]byte, 64<<10)
+	var offset int64
+	for {
+		n, err := pipe.Read(buffer)
+		if n > 0 {
+			r.outputMu.Lock()
+			capture.Write(buffer[:n])
+			if stream == sandbox.StderrStream && r.scanner != nil {
+				r.scanner.Write(buffer[:n])
+			}
+			if r.spec.Output != nil {
+				r.spec.Output(sandbox.Chunk{Stream: stream, Offset: offset, Data: buffer[:n]})
+			}
+			r.outputMu.Unlock()
+			offset += int64(n)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// feed copies the caller's input. A command that does not read it is no error.
+func feed(pipe *os.File, from io.Reader) {
+	io.Copy(pipe, from)
+	pipe.Close()
+}
+
+// drain waits for the pumps and gives up on pipes that something still holds.
+func (r *run) drain(pumps *sync.WaitGroup, pipes ...*os.File) {
+	drained := make(chan struct{})
+	go func() { pumps.Wait(); close(drained) }()
+	timer := time.NewTimer(drainTime)
+	defer timer.Stop()
+	select {
+	case <-drained:
+		return
+	case <-timer.C:
+	}
+	for _, p := range pipes {
+		p.SetReadDeadline(time.Now())
+	}
+	<-drained
+}
+
+// settle says that the command is over.
+func (r *run) settle() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	if r.ladder != nil {
+		r.ladder.Stop()
+	}
+}
+
+// finish sets the result and wakes everybody.
+func (r *run) finish(end ending, err error, duration time.Duration) {
+	for _, c := range r.captures {
+		c.Finish()
+	}
+	r.mu.Lock()
+	r.result = sandbox.Result{ExitCode: end.code, TimedOut: r.timedOut, Cancelled: r.cancelled,
+		Started: r.started, Duration: duration, Facts: r.facts}
+	r.mu.Unlock()
+	if end.signal != 0 {
+		r.result.Signal = signalName(end.signal)
+	}
+	if r.scanner != nil && err == nil {
+		r.result.Denials = r.scanner.Denials(sandbox.DenialContext{Policy: r.spec.Policy, Dir: r.spec.Dir,
+			ExitCode: end.code, Signal: r.result.Signal, Writable: r.writable})
+		r.result.Denied = len(r.result.Denials) > 0
+	}
+	if err != nil {
+		r.err = &sandbox.UnavailableError{Mode: r.spec.Policy.Mode, Detail: err.Error(), Started: true}
+	}
+	close(r.done)
+}
+
+// Wait implements sandbox.Process.
+func (r *run) Wait() (sandbox.Result, error) {
+	<-r.done
+	return r.result, r.err
+}
+
+// Done implements sandbox.Process.
+func (r *run) Done() <-chan struct{} { return r.done }
+
+// Output implements sandbox.Process.
+func (r *run) Output(s sandbox.Stream) *sandbox.Capture { return r.captures[s] }
+
+// Signal implements sandbox.Process.
+func (r *run) Signal(sig os.Signal) error {
+	number, ok := sig.(syscall.Signal)
+	if !ok {
+		return errors.New("not a signal of this system")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return nil
+	}
+	return r.leader.signal(number)
+}
+
+// Cancel implements sandbox.Process.
+func (r *run) Cancel() { r.end(func() { r.cancelled = true }) }
+
+// expire ends the command because its time is over.
+func (r *run) expire() { r.end(func() { r.timedOut = true }) }
+
+// end begins the ladder: TERM to the process group, KILL to everything after
+// the grace time. The first cause is the one that is reported.
+func (r *run) end(cause func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended || r.ladder != nil {
+		return
+	}
+	cause()
+	r.leader.signal(syscall.SIGTERM)
+	resume(r.leader) // a stopped process gets TERM only when it runs again
+	r.ladder = time.AfterFunc(cmpOr(r.spec.Grace, sandbox.DefaultGrace), r.kill)
+}
+
+// kill ends everything without asking.
+func (r *run) kill() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		if !r.timedOut {
+			r.cancelled = true
+		}
+		r.leader.kill()
+	}
+}
+
+func cmpOr(d, otherwise time.Duration) time.Duration {
+	if d == 0 {
+		return otherwise
+	}
+	return d
+}
+
+// checkSpec finds what a caller got wrong before anything is made.
+func checkSpec(ctx context.Context, spec sandbox.Spec) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case (spec.Command == "") == (len(spec.Argv) == 0):
+		return errors.New("exactly one of command and argv must be given")
+	case len(spec.Argv) > 0 && spec.Argv[0] == "":
+		return errors.New("the program's name is empty")
+	case spec.Dir == "":
+		return errors.New("no working directory was given")
+	}
+	return nil
+}

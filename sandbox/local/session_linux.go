@@ -1,0 +1,250 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/confine-dev/confine/sandbox"
+	"golang.org/x/sys/unix"
+)
+
+// session is what the runs of one session share: with namespaces a user, a
+// network and a mount namespace that hold the loopback network and the
+// temporary file system, kept as descriptors; without, a temporary folder.
+type session struct {
+	user, network, mount *os.File // nil without namespaces
+	dir                  string   // of the session in the server's folder
+	tmp                  string   // mount point or folder for temporary files
+
+	mu     sync.Mutex
+	runs   map[*run]bool // guarded by mu: what still lives
+	closed bool          // guarded by mu
+}
+
+// makeSession makes the session's folder and, if asked, its namespaces.
+func (e *Engine) makeSession(namespaces bool) (*session, error) {
+	dir, err := os.MkdirTemp(e.home.sessions(), "")
+	if err != nil {
+		return nil, fmt.Errorf("making the session's folder: %w", err)
+	}
+	s := &session{dir: dir, tmp: filepath.Join(dir, "tmp"), runs: map[*run]bool{}}
+	if err := os.Mkdir(s.tmp, 0o700); err != nil {
+		return nil, fmt.Errorf("making the session's folder: %w", err)
+	}
+	if !namespaces {
+		return s, nil
+	}
+	if err := s.makeNamespaces(e.self); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	return s, nil
+}
+
+// makeNamespaces starts a helper in new namespaces, which prepares them, sends
+// their descriptors and ends.
+func (s *session) makeNamespaces(self *os.File) error {
+	ours, theirs, err := socketPair(unix.SOCK_SEQPACKET)
+	if err != nil {
+		return err
+	}
+	defer ours.Close()
+	pid, err := startSelf(self, namespaceAttr(), []string{"__session", s.tmp, strconv.FormatUint(tmpBytes(), 10)}, theirs)
+	theirs.Close()
+	if err != nil {
+		return &StepError{"making a user namespace", errnoOf(err)}
+	}
+	text, files, err := receiveFiles(ours, 3)
+	waitErr := waitChild(pid)
+	if err != nil {
+		if step, errno, ok := parseStep(text); ok {
+			return &StepError{step, errno}
+		}
+		return fmt.Errorf("preparing the session's namespaces: %w", errors.Join(err, waitErr))
+	}
+	s.user, s.network, s.mount = files[0], files[1], files[2]
+	return nil
+}
+
+// temporary is where a run's temporary files go, and what removes them. Without
+// namespaces a read-only run gets a folder of its own, because nothing it
+// writes is kept.
+func (s *session) temporary(mode sandbox.Mode, namespaces bool) (path string, remove func(), err error) {
+	if namespaces || mode != sandbox.ReadOnly {
+		return s.tmp, func() {}, nil
+	}
+	path, err = os.MkdirTemp(s.dir, "run-")
+	if err != nil {
+		return "", nil, fmt.Errorf("making the run's temporary folder: %w", err)
+	}
+	return path, func() { os.RemoveAll(path) }, nil
+}
+
+// close ends the session's runs, waits for them and removes its folder.
+func (s *session) close() {
+	s.mu.Lock()
+	s.closed = true
+	var runs []*run
+	for r := range s.runs {
+		runs = append(runs, r)
+	}
+	s.mu.Unlock()
+	for _, r := range runs {
+		r.kill()
+	}
+	for _, r := range runs {
+		<-r.done
+	}
+	for _, f := range []*os.File{s.user, s.network, s.mount} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	os.RemoveAll(s.dir)
+}
+
+// add notes a living run; it fails when the session is being closed.
+func (s *session) add(r *run) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.runs[r] = true
+	return true
+}
+
+func (s *session) drop(r *run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.runs, r)
+}
+
+// namespaceAttr asks for the session's namespaces. Root maps every id that it
+// has, so that files of other owners keep them; anybody else maps itself.
+func namespaceAttr() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWNS,
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN},
+	}
+	if os.Geteuid() == 0 && hasCapability(unix.CAP_SETUID) && hasCapability(unix.CAP_SETGID) {
+		attr.UidMappings, attr.GidMappings = identityMap("/proc/self/uid_map"), identityMap("/proc/self/gid_map")
+		attr.GidMappingsEnableSetgroups = true
+		return attr
+	}
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+	return attr
+}
+
+// identityMap maps every id that exists in our own user namespace to itself.
+func identityMap(path string) []syscall.SysProcIDMap {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return []syscall.SysProcIDMap{{Size: 1}}
+	}
+	var maps []syscall.SysProcIDMap
+	for line := range strings.Lines(string(data)) {
+		var inside, outside, size int
+		if n, _ := fmt.Sscan(line, &inside, &outside, &size); n == 3 {
+			maps = append(maps, syscall.SysProcIDMap{ContainerID: inside, HostID: inside, Size: size})
+		}
+	}
+	return maps
+}
+
+func hasCapability(c int) bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if unix.Capget(&header, &data[0]) != nil {
+		return false
+	}
+	return data[c/32].Effective&(1<<(c%32)) != 0
+}
+
+// tmpBytes is the size of a session's temporary file system: a quarter of the
+// memory, because it lives there.
+func tmpBytes() uint64 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 256 << 20
+	}
+	return max(uint64(info.Totalram)*uint64(info.Unit)/4, 64<<20)
+}
+
+// sessionMain is the helper in the new namespaces: args are the mount point of
+// the temporary file system and its size; descriptor 3 is the socket.
+func sessionMain(args []string) int {
+	runtime.LockOSThread()
+	const socket = 3
+	step, err := prepareNamespaces(args)
+	if err != nil {
+		unix.Send(socket, []byte(fmt.Sprintf("%d %s", int(errnoOf(err)), step)), unix.MSG_NOSIGNAL)
+		return 1
+	}
+	var fds []int
+	for _, name := range []string{"user", "net", "mnt"} {
+		fd, err := unix.Open("/proc/thread-self/ns/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			unix.Send(socket, []byte(fmt.Sprintf("%d opening the %s namespace", int(errnoOf(err)), name)), unix.MSG_NOSIGNAL)
+			return 1
+		}
+		fds = append(fds, fd)
+	}
+	if unix.Sendmsg(socket, []byte("0"), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL) != nil {
+		return 1
+	}
+	return 0
+}
+
+func prepareNamespaces(args []string) (step string, err error) {
+	if len(args) != 2 {
+		return "reading the orders", unix.EINVAL
+	}
+	if err := loopbackUp(); err != nil {
+		return "starting the loopback network", err
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return "separating the mount namespace", err
+	}
+	if err := unix.Mount("tmpfs", args[0], "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,size="+args[1]); err != nil {
+		return "mounting the session's temporary file system", err
+	}
+	return "", nil
+}
+
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	request, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
+}
+
+// parseStep reads "errno step".
+func parseStep(text string) (step string, errno syscall.Errno, ok bool) {
+	number, step, ok := strings.Cut(text, " ")
+	n, err := strconv.Atoi(number)
+	return step, syscall.Errno(n), ok && err == nil
+}
+
+func errnoOf(err error) syscall.Errno {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return unix.EIO
+}

@@ -1,0 +1,155 @@
+package local
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is one line of the process table.
+type process struct {
+	pid, parent int
+	start       uint64 // in clock ticks since boot; tells a reused pid apart
+	zombie      bool
+}
+
+// processes reads the process table.
+func processes() []process {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1) // a partial list is still worth walking
+	var all []process
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			if p, ok := readProcess(pid); ok {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// readProcess parses /proc/PID/stat (proc_pid_stat(5)).
+func readProcess(pid int) (process, bool) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return process{}, false
+	}
+	i := bytes.LastIndexByte(data, ')') // the name may hold anything
+	if i < 0 {
+		return process{}, false
+	}
+	fields := strings.Fields(string(data[i+1:]))
+	if len(fields) < 20 {
+		return process{}, false
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	start, _ := strconv.ParseUint(fields[19], 10, 64)
+	return process{pid: pid, parent: parent, start: start, zombie: fields[0] == "Z"}, true
+}
+
+// descendants lists what lives below the given processes, not them.
+func descendants(all []process, roots ...int) []process {
+	below := map[int]bool{}
+	for _, r := range roots {
+		below[r] = true
+	}
+	var found []process
+	for grown := true; grown; {
+		grown = false
+		for _, p := range all {
+			if below[p.parent] && !below[p.pid] {
+				below[p.pid], grown = true, true
+				if !p.zombie {
+					found = append(found, p)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// kill ends exactly the process that was read, not one that got its number.
+func (p process) kill() {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if now, ok := readProcess(p.pid); ok && now.start == p.start {
+		unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	}
+}
+
+// killBelow ends everything below pid until nothing is left there or the time
+// is over, and reports whether nothing is left. A process that forks faster
+// than the table is read can outrun it; only a PID namespace stops that.
+func killBelow(pid int, limit time.Duration) bool {
+	for end := time.Now().Add(limit); ; {
+		left := descendants(processes(), pid)
+		if len(left) == 0 {
+			return true
+		}
+		for _, p := range left {
+			p.kill()
+		}
+		if time.Now().After(end) {
+			return false
+		}
+		time.Sleep(2 * time.Millisecond) // polling: the kernel tells nobody of a grandchild's end
+	}
+}
+
+// initName is argv[0] of a run's init. Its first part is read by the init
+// itself (init_linux_amd64.s).
+func initName(flags int, server string) string {
+	return fmt.Sprintf("confine-init:%c:%s", 'a'+flags, server)
+}
+
+// Flags of an init.
+const (
+	initLandlock = 1 // restrict the command with the ruleset in descriptor 4
+	initTree     = 2 // no PID namespace: adopt orphans, stay until none is left
+)
+
+// initsOf finds the inits that a server started.
+func initsOf(server string) []process {
+	var inits []process
+	for _, p := range processes() {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
+		if err != nil {
+			continue
+		}
+		name, _, _ := bytes.Cut(line, []byte{0})
+		if bytes.HasPrefix(name, []byte("confine-init:")) && bytes.HasSuffix(name, []byte(":"+server)) {
+			inits = append(inits, p)
+		}
+	}
+	return inits
+}
+
+// endRuns ends every run that a dead server left, for at most limit.
+func endRuns(server string, limit time.Duration) bool {
+	for end := time.Now().Add(limit); ; {
+		inits := initsOf(server)
+		if len(inits) == 0 {
+			return true
+		}
+		for _, p := range inits {
+			killBelow(p.pid, time.Until(end))
+			p.kill()
+		}
+		if time.Now().After(end) {
+			return false
+		}
+		time.Sleep(2 * time.Millisecond) // polling, as above
+	}
+}

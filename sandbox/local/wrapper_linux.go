@@ -1,0 +1,50 @@
+package local
+
+import "github.com/confine-dev/confine/sandbox"
+
+// Wrapper is the pure half of a local provider: it turns a policy into a
+// launch and says what that launch governs. It never starts anything.
+type Wrapper interface {
+	Name() string // a sandbox.Provider… constant
+	Kind() string // such as linux-landlock
+
+	// Wrap compiles a policy. The error means that the sandbox cannot be built
+	// for it.
+	Wrap(Request) (*Launch, error)
+
+	// Claims says what a launch for this policy governs, before anybody tried.
+	// The engine takes back what its probe could not confirm.
+	Claims(policy sandbox.Policy, namespaces bool) Claims
+}
+
+// Claims are what a wrapper says of its launches.
+type Claims struct {
+	Version string // of the mechanism
+	Layers  []string
+	Facets  map[sandbox.Facet]sandbox.FacetReport
+
+	// Missing says why this wrapper cannot work on this host at all; empty if
+	// it may.
+	Missing  string
+	Remedies []string
+}
+
+// Request is what a Wrapper needs to know for one launch.
+type Request struct {
+	Policy sandbox.Policy
+	Dir    string // working directory of the command
+
+	// Namespaces says that the child will have its own mount, PID, IPC and UTS
+	// namespaces and, unless the network is granted, the session's network.
+	Namespaces bool
+
+	// Tmp is, with namespaces, where the session's temporary file system is
+	// mounted; without, the session's temporary folder.
+	Tmp string
+
+	// State is confine's own folder, to be hidden from the command.
+	State string
+
+	// Visible are paths that must be readable whatever hides them.
+	Visible []string
+}
