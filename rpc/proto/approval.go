@@ -2,33 +2,39 @@ package proto
 
 import "github.com/confine-dev/confine/sandbox"
 
-// Question is what confine/requestApproval asks the person.
+// Question is what confine/requestApproval asks the person. Every text in it is
+// escaped by the server: one visible line each, save Text, with \n, \u{202E},
+// \xff and the like for what would not be seen, and ⟨20 × a⟩ for runs.
 type Question struct {
-	ID            string       `json:"id"`
-	RunID         string       `json:"runId"`
-	Kind          string       `json:"kind"`    // command or escalation
-	Title         string       `json:"title"`   // safe to show, one line
-	Command       string       `json:"command"` // exact; show it so that nothing in it hides
-	Cwd           string       `json:"cwd"`
+	ID    string `json:"id"`
+	RunID string `json:"runId"`
+	Kind  string `json:"kind"`  // command: runs for the first time; escalation: ran confined and would run again
+	Title string `json:"title"` // what would happen
+
+	Command string   `json:"command"` // whole, or its first and last 32 KiB and a warning that says so
+	Stdin   string   `json:"stdin,omitempty"`
+	Env     []string `json:"env,omitempty"` // NAME=value, what the request itself sets
+	Cwd     string   `json:"cwd"`
+
 	Mode          sandbox.Mode `json:"mode"` // without the grant
 	Wanted        Wanted       `json:"wanted"`
 	Reason        string       `json:"reason"`
 	Justification string       `json:"justification,omitempty"` // from the model: not to be trusted
 
 	Evidence []sandbox.Denial `json:"evidence"`
-	Warnings []string         `json:"warnings"`
+	Warnings []string         `json:"warnings"` // must not be overlooked, the most important first
 
-	PolicyHash      string   `json:"policyHash"`
-	Options         []Option `json:"options"` // the first refuses
+	PolicyHash      string   `json:"policyHash"` // of what a yes would allow
+	Options         []Option `json:"options"`    // the first refuses
 	DefaultOptionID string   `json:"defaultOptionId"`
 	ExpiresAt       string   `json:"expiresAt"` // RFC 3339
-	Text            string   `json:"text"`      // all of it as plain text that is safe to show anywhere
+	Text            string   `json:"text"`      // all of it in some lines, for clients that can only show a message
 }
 
 // Wanted is what a yes would grant.
 type Wanted struct {
 	Mode       sandbox.Mode `json:"mode,omitempty"`
-	Additional *Additional  `json:"additional,omitempty"`
+	Additional *Additional  `json:"additional,omitempty"` // what more becomes writable or reachable
 }
 
 // Option is one possible answer. Names are unique within a question.

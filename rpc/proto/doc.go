@@ -6,4 +6,4 @@
 // schema and document drift apart.
 package proto
 
-//go:generate go test -run TestSchema -update .
+//go:generate go test -run TestSchemaIsThatOfTheCode -update .

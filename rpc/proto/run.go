@@ -117,7 +117,8 @@ type SandboxFacts struct {
 // nothing had to be asked.
 type ApprovalFacts struct {
 	Outcome string `json:"outcome"` // allowed-once … unavailable
-	By      string `json:"by"`      // who decided: person, rule, grant …
+	By      string `json:"by"`      // what decided: person, grant, memory, policy, limits or default
+	Reason  string `json:"reason"`  // one sentence, safe to show
 }
 
 // EscalationHint says what may be asked for with requestEscalation.

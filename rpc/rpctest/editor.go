@@ -20,9 +20,8 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for a message. Within a synctest bubble it
-// is over as soon as nothing moves any more.
-const patience = 20 * time.Second
+// DefaultPatience is how long a test waits for a message.
+const DefaultPatience = 20 * time.Second
 
 // Message is one JSON-RPC message as it was received.
 type Message struct {
@@ -60,6 +59,11 @@ type Answer struct {
 
 // Editor is the client's end of one connection.
 type Editor struct {
+	// Patience replaces DefaultPatience if it is set before the first wait.
+	// Within a synctest bubble it should be longer than every time limit of the
+	// server: it is over as soon as nothing moves any more.
+	Patience time.Duration
+
 	t       testing.TB
 	stream  io.ReadWriteCloser
 	reading sync.WaitGroup // the reader, which ends with the stream
@@ -79,6 +83,8 @@ type Editor struct {
 // not called.
 func Open(t testing.TB, stream io.ReadWriteCloser) *Editor {
 	e := &Editor{
+		Patience: DefaultPatience,
+
 		t:       t,
 		stream:  stream,
 		changed: make(chan struct{}),
@@ -177,7 +183,7 @@ func (e *Editor) Received() []Message {
 // The test fails if it does not come.
 func (e *Editor) Await(what string, match func(Message) bool) Message {
 	e.t.Helper()
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(e.Patience)
 	defer timeout.Stop()
 	for {
 		e.mu.Lock()
@@ -204,7 +210,7 @@ func (e *Editor) Await(what string, match func(Message) bool) Message {
 // AwaitEnd waits until the server closed the stream.
 func (e *Editor) AwaitEnd() {
 	e.t.Helper()
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(e.Patience)
 	defer timeout.Stop()
 	for {
 		e.mu.Lock()

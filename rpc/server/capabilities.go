@@ -1,0 +1,215 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/confine-dev/confine/rpc"
+	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// capabilities says what can be enforced here. While providers are being tried
+// it answers without them, or waits if the editor wants that.
+func (c *client) capabilities(ctx context.Context, req *rpc.Request) (any, error) {
+	var params proto.CapabilitiesParams
+	if err := req.Decode(&params); err != nil {
+		return nil, err
+	}
+	if params.Wait {
+		select {
+		case <-c.probing.done:
+		case <-ctx.Done():
+		}
+	}
+	roots := []string{}
+	for _, root := range c.folders.roots() {
+		roots = append(roots, root.Path)
+	}
+	provider := sandbox.ProviderNone
+	if c.o.Confined != nil {
+		provider = c.o.Confined.Name()
+	}
+	return proto.Capabilities{
+		ProtocolVersion: proto.ProtocolVersion,
+		Version:         c.o.Version,
+		State:           c.probing.state(),
+		Provider:        provider,
+		Providers:       orEmpty(c.probing.all()),
+		Settings:        c.settings(),
+		Roots:           roots,
+		RefusedRoots:    c.folders.refusals(),
+		CanAsk:          c.canAsk(),
+		Limits:          limits,
+		Tool:            shellTool(c.o.Settings.Mode.Confined() && c.canAsk()),
+	}, nil
+}
+
+var limits = proto.Limits{
+	DefaultTimeoutMs: sandbox.DefaultTimeout.Milliseconds(),
+	MaxTimeoutMs:     sandbox.MaxTimeout.Milliseconds(),
+	TextBytes:        sandbox.DefaultKeep,
+	ChunkBytes:       chunkBytes,
+	UnsentBytes:      unsentBytes,
+	FinishedRuns:     keepFinished,
+	FinishedRunMs:    keepFor.Milliseconds(),
+	Background:       maxBackground,
+}
+
+// settings lists the effective settings under the names of the settings file.
+func (c *client) settings() []proto.Setting {
+	s := c.o.Settings
+	list := []proto.Setting{
+		{Key: "sandbox_mode", Value: s.Mode},
+		{Key: "network_access", Value: s.Network},
+		{Key: "provider", Value: s.Provider},
+		{Key: "approval_policy", Value: s.ApprovalPolicy},
+	}
+	for i := range list {
+		list[i].Origin = withDefault(s.Origins[list[i].Key], "default")
+	}
+	return list
+}
+
+// probing is what the providers have answered so far.
+type probing struct {
+	done chan struct{} // closed when they have answered for the first time
+
+	mu      sync.Mutex // guards what follows
+	ready   bool
+	reports []sandbox.Report
+	again   bool // a probe is going on
+}
+
+func newProbing() *probing { return &probing{done: make(chan struct{})} }
+
+func (p *probing) state() proto.ProbeState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ready {
+		return proto.StateReady
+	}
+	return proto.StateProbing
+}
+
+func (p *probing) all() []sandbox.Report {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.reports)
+}
+
+// remedies lists what the providers say would make them usable.
+func (p *probing) remedies() []string {
+	var remedies []string
+	for _, report := range p.all() {
+		remedies = append(remedies, report.Remedies...)
+	}
+	return remedies
+}
+
+// begin reports whether the caller shall probe.
+func (p *probing) begin() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.again
+	p.again = true
+	return !was
+}
+
+// store keeps what was found and reports whether that is news.
+func (p *probing) store(reports []sandbox.Report) (changed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.again = false
+	changed = !p.ready || !reflect.DeepEqual(p.reports, reports)
+	if !p.ready {
+		p.ready = true
+		close(p.done)
+	}
+	p.reports = reports
+	return changed
+}
+
+// probe tries the providers in the background and tells the editor of news.
+func (c *client) probe() {
+	if !c.probing.begin() {
+		return
+	}
+	c.working.Go(func() {
+		changed := c.probing.store(c.reports())
+		if !changed || !c.announced() {
+			return
+		}
+		select { // nothing may be sent before the editor is ready for it
+		case <-c.life.ready:
+			c.notify(proto.MethodCapabilitiesChanged, proto.CapabilitiesChanged{State: proto.StateReady})
+		case <-c.ctx.Done():
+		}
+	})
+}
+
+func (c *client) reports() []sandbox.Report {
+	switch {
+	case c.o.ConfinedReport != nil:
+		return c.o.ConfinedReport(c.ctx)
+	case c.o.Confined != nil:
+		return []sandbox.Report{c.o.Confined.Probe(c.ctx)}
+	}
+	return nil
+}
+
+func isUnavailable(err error) bool {
+	var unavailable *sandbox.UnavailableError
+	return errors.As(err, &unavailable)
+}
+
+// noteFailure tries the providers again when one has failed.
+func (c *client) noteFailure(err error) {
+	if isUnavailable(err) {
+		c.probe()
+	}
+}
+
+// commandDoctor tells the person what can be enforced, when that is known.
+func (c *client) commandDoctor() (any, error) {
+	id, err := newRunID("")
+	if err != nil {
+		return nil, err
+	}
+	c.working.Go(func() {
+		select {
+		case <-c.probing.done:
+			c.notify(proto.MethodShowMessage, proto.ShowMessageParams{Type: proto.MessageInfo, Message: c.diagnosis()})
+		case <-c.ctx.Done():
+		}
+	})
+	return proto.Started{RunID: id}, nil
+}
+
+func (c *client) diagnosis() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "confine %s: sandbox_mode is %s.", c.o.Version, c.o.Settings.Mode)
+	reports := c.probing.all()
+	if len(reports) == 0 {
+		b.WriteString("\nNo sandbox provider is known on this system.")
+	}
+	for _, r := range reports {
+		state := "usable"
+		if !r.Usable {
+			state = "not usable"
+		}
+		fmt.Fprintf(&b, "\n%s: %s", r.Provider, state)
+		if r.Reason != "" {
+			b.WriteString("; " + visible(r.Reason))
+		}
+		for _, remedy := range r.Remedies {
+			b.WriteString("\n  " + visible(remedy))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"sync/atomic"
+
+	"github.com/confine-dev/confine/approval"
+	"github.com/confine-dev/confine/rpc"
+	"github.com/confine-dev/confine/rpc/proto"
+)
+
+// client is the editor at the other end and everything that belongs to it.
+type client struct {
+	o    Options
+	id   string // random: the default session, and the beginning of the others
+	conn *rpc.Conn
+
+	ctx     context.Context // ends with the connection
+	cancel  context.CancelFunc
+	working sync.WaitGroup // goroutines that are no request of the editor
+
+	life     *lifecycle
+	offer    offer // written by initialize, read after it
+	folders  *folders
+	runs     *registry
+	sessions *sessions
+	probing  *probing
+
+	// mute is set when the editor answered that it knows no way to ask.
+	mute atomic.Bool
+}
+
+// offer is what the editor announced.
+type offer struct {
+	confine  *proto.ClientConfine // nil for a stock client
+	progress bool                 // it shows progress that the server creates
+}
+
+func newClient(ctx context.Context, o Options, cancel context.CancelFunc) *client {
+	return &client{
+		o:        o,
+		id:       rand.Text(),
+		ctx:      ctx,
+		cancel:   cancel,
+		life:     newLifecycle(),
+		folders:  &folders{forbidden: o.Forbidden},
+		runs:     newRegistry(),
+		sessions: &sessions{},
+		probing:  newProbing(),
+	}
+}
+
+// end ends what the connection started, and waits for it.
+func (c *client) end() {
+	c.cancel()
+	c.working.Wait()
+	for _, session := range c.sessions.all() {
+		c.endSession(session)
+	}
+	c.folders.close()
+}
+
+func (c *client) endSession(session string) {
+	if c.o.Confined != nil {
+		c.o.Confined.CloseSession(session)
+	}
+	c.o.Unconfined.CloseSession(session)
+	c.o.Gate.EndSession(session)
+}
+
+// announced reports whether the editor speaks the confine part of the protocol.
+func (c *client) announced() bool { return c.offer.confine != nil }
+
+// canAsk reports whether somebody can be asked for more than is configured.
+func (c *client) canAsk() bool {
+	return c.o.Settings.ApprovalPolicy != string(approval.PolicyNever) && !c.mute.Load()
+}
+
+// notify sends a notification; the log says if it could not.
+func (c *client) notify(method string, params any) {
+	if err := c.conn.Notify(method, params, nil); err != nil {
+		c.o.Log.Warn("leaving a notification out", "method", method, "reason", err)
+	}
+}
+
+// sessions are the sessions that this connection used.
+type sessions struct {
+	mu   sync.Mutex // guards keys
+	keys map[string]bool
+}
+
+func (s *sessions) add(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.keys == nil {
+		s.keys = map[string]bool{}
+	}
+	s.keys[key] = true
+}
+
+func (s *sessions) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var keys []string
+	for key := range s.keys {
+		keys = append(keys, key)
+	}
+	return keys
+}

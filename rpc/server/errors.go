@@ -1,0 +1,64 @@
+package server
+
+import (
+	"errors"
+
+	"github.com/confine-dev/confine/rpc"
+	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// wireError is the one place where Go errors become errors of the protocol.
+func wireError(err error) *rpc.Error {
+	var (
+		wire        *rpc.Error
+		unavailable *sandbox.UnavailableError
+		start       *sandbox.StartError
+		recording   *notRecordedError
+	)
+	switch {
+	case errors.As(err, &wire):
+		return wire
+	case errors.As(err, &unavailable):
+		return failed(unavailable, proto.FailureData{
+			Code:     proto.FailureSandboxUnavailable,
+			Name:     proto.UnavailableName,
+			Mode:     unavailable.Mode,
+			Detail:   unavailable.Detail,
+			Remedies: append([]string{}, unavailable.Remedies...),
+		})
+	case errors.As(err, &start):
+		return failed(start, proto.FailureData{Code: string(start.Kind), Path: start.Path})
+	case errors.As(err, &recording):
+		return failed(recording, proto.FailureData{Code: proto.FailureNotRecorded, Detail: recording.err.Error()})
+	}
+	return rpc.Errorf(proto.CodeInternalError, "%v", err)
+}
+
+func failed(err error, data proto.FailureData) *rpc.Error {
+	return &rpc.Error{Code: proto.CodeRequestFailed, Message: err.Error(), Data: data}
+}
+
+// invalid is an error in what the editor sent.
+func invalid(format string, args ...any) error {
+	return rpc.Errorf(proto.CodeInvalidParams, format, args...)
+}
+
+// notRecordedError says that a decision could not be written to the audit.
+type notRecordedError struct{ err error }
+
+func (e *notRecordedError) Error() string {
+	return "the command did not run because the audit could not be written: " + e.err.Error()
+}
+
+func (e *notRecordedError) Unwrap() error { return e.err }
+
+// errorObject is an error of the protocol inside a run result.
+func errorObject(err error) *proto.Error {
+	wire := wireError(err)
+	object := &proto.Error{Code: wire.Code, Message: wire.Message}
+	if data, ok := wire.Data.(proto.FailureData); ok {
+		object.Data = &data
+	}
+	return object
+}

@@ -1,0 +1,148 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/confine-dev/confine/approval"
+	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// The markers that agents know, byte for byte.
+const (
+	deniedMarker       = "[sandbox: file access denied under %s mode]"
+	escalationMarker   = "[sandbox: escalation available — retry this exact command once with sandbox_permissions (the narrowest wider mode that suffices) + justification; the approval prompt asks the user]"
+	runnerFailedMarker = "[sandbox: the sandbox runner itself failed under %s mode — the command did not run; this is a sandbox problem, not a command failure]"
+)
+
+// Markers of our own, for what those do not cover.
+const (
+	networkDeniedMarker = "[sandbox: network access denied under %s mode]"
+	runnerBrokeMarker   = "[sandbox: the sandbox runner itself failed under %s mode while the command ran — what it did until then stays done; this is a sandbox problem, not a command failure]"
+	timedOutMarker      = "[timed out after %dms]"
+	cancelledMarker     = "[cancelled]"
+	signalMarker        = "[killed by signal: %s]"
+	exitMarker          = "[exit code: %d]"
+)
+
+// modelText is what an agent should be shown: output, then one marker a line in
+// a fixed order. The marker for exit code or signal is the last line.
+func modelText(p plan, f facts, r *proto.RunResult) string {
+	switch {
+	case r.Status == proto.StatusRefused:
+		return refusedText(f.decision)
+	case f.process == nil && r.Status == proto.StatusCancelled:
+		return "Error: the run was cancelled before the command began; nothing was executed."
+	case f.process == nil && r.Error != nil && !f.runnerFailed():
+		return "Error: " + r.Error.Message
+	case r.Status == proto.StatusRunning && p.background:
+		return fmt.Sprintf("[running in the background as %s]", p.id)
+	}
+	var t transcript
+	if r.Stdout.Bytes == 0 && r.Stderr.Bytes == 0 {
+		t.line("(no output)")
+	}
+	if r.Stdout.Bytes > 0 {
+		t.stream("stdout", r.Stdout)
+	}
+	if r.Stderr.Bytes > 0 {
+		t.line("[stderr]")
+		t.stream("stderr", r.Stderr)
+	}
+	for _, marker := range markers(p, f, r) {
+		t.line(marker)
+	}
+	return t.String()
+}
+
+// transcript is output with lines of ours in it, each on a line of its own.
+type transcript struct{ strings.Builder }
+
+func (t *transcript) fresh() {
+	if s := t.String(); s != "" && !strings.HasSuffix(s, "\n") {
+		t.WriteString("\n")
+	}
+}
+
+func (t *transcript) line(text string) {
+	t.fresh()
+	t.WriteString(text)
+}
+
+// stream writes the text of a stream and, if that is not all, where the rest
+// is.
+func (t *transcript) stream(name string, s proto.StreamText) {
+	t.fresh()
+	t.WriteString(s.Text)
+	if !s.Truncated {
+		return
+	}
+	where := s.SpillPath
+	if where == "" {
+		where = "(unavailable)"
+	}
+	t.line(fmt.Sprintf("[%s truncated: only the last %d of %d bytes are shown; all of it: %s]", name, len(s.Text), s.Bytes, where))
+}
+
+func markers(p plan, f facts, r *proto.RunResult) []string {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	switch {
+	case f.runnerFailed() && f.process == nil:
+		add(runnerFailedMarker, p.want.Mode)
+	case f.runnerFailed():
+		add(runnerBrokeMarker, p.want.Mode)
+	case r.Sandbox != nil && r.Sandbox.Denied && onlyNetwork(r.Sandbox.Denials):
+		add(networkDeniedMarker, r.Sandbox.Mode)
+	case r.Sandbox != nil && r.Sandbox.Denied:
+		add(deniedMarker, r.Sandbox.Mode)
+	}
+	if r.Escalation != nil {
+		add("%s", escalationMarker)
+	}
+	if r.TimedOut {
+		add(timedOutMarker, r.EffectiveTimeoutMs)
+	}
+	if r.Status == proto.StatusCancelled {
+		add(cancelledMarker)
+	}
+	switch {
+	case r.Signal != "":
+		add(signalMarker, r.Signal)
+	case r.ExitCode != nil && *r.ExitCode != 0:
+		add(exitMarker, *r.ExitCode)
+	}
+	return lines
+}
+
+// onlyNetwork reports whether no file was denied, so that the marker about
+// files would be wrong.
+func onlyNetwork(denials []sandbox.Denial) bool {
+	for _, d := range denials {
+		if d.Address == "" {
+			return false
+		}
+	}
+	return len(denials) > 0
+}
+
+// refusedText tells an agent apart what it should do next.
+func refusedText(d approval.Decision) string {
+	const notRun = " The command did not run."
+	switch d.Outcome {
+	case approval.Rejected:
+		if d.By == approval.ByPolicy {
+			return "Error: prompts are switched off here, so nothing beyond the configured mode is allowed." + notRun + " Do not ask again; work within the sandbox."
+		}
+		if d.By == approval.ByPerson || d.By == approval.ByMemory {
+			return "Error: the user refused this command." + notRun + " That is final for this command; it says nothing about others."
+		}
+		return "Error: " + d.Reason + "." + notRun
+	case approval.Cancelled:
+		return "Error: the approval prompt was closed without an answer." + notRun
+	case approval.TimedOut:
+		return "Error: the approval prompt was not answered in time." + notRun + " The user may be away."
+	}
+	return "Error: nobody could be asked for approval (" + d.Reason + ")." + notRun
+}

@@ -1,0 +1,165 @@
+package server
+
+import (
+	"crypto/rand"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/confine-dev/confine/approval"
+	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// plan is a request to run a command, checked and with every default filled
+// in. It is not changed after it was made.
+type plan struct {
+	id      string
+	session string // the key for provider and gate
+	label   string // the session as the editor names it; may be empty
+
+	command string
+	argv    []string
+	dir     string
+	env     map[string]string
+	stdin   string
+
+	timeout    time.Duration // 0 means none
+	background bool
+	detached   bool // answered with a run id before anything is decided
+	token      proto.Token
+
+	have, want    sandbox.Policy // equal unless somebody must be asked
+	kind          approval.Kind
+	asks          bool // want goes beyond have
+	reason        string
+	justification string
+	evidence      []sandbox.Denial
+	warnings      []string
+}
+
+// maxSession is how long the key of a session may be, in bytes.
+const maxSession = 256
+
+var runID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// plan checks the params of runCommand.
+func (c *client) plan(p proto.RunCommandParams) (plan, error) {
+	if err := checkCommand(p); err != nil {
+		return plan{}, err
+	}
+	id, err := newRunID(p.RunID)
+	if err != nil {
+		return plan{}, err
+	}
+	timeout, err := effectiveTimeout(p.TimeoutMs, p.Background)
+	if err != nil {
+		return plan{}, err
+	}
+	dir, err := c.directory(p.Cwd)
+	if err != nil {
+		return plan{}, err
+	}
+	roots := c.folders.roots()
+	have, want, err := c.scopes(p, roots)
+	if err != nil {
+		return plan{}, err
+	}
+	made := plan{
+		id:      id,
+		session: c.sessionKey(p.Session), label: p.Session,
+		command: p.Command, argv: p.Argv, dir: dir, env: p.Env, stdin: p.Stdin,
+		timeout: timeout, background: p.Background, token: p.WorkDoneToken,
+		have: c.policy(have, roots), want: c.policy(want, roots),
+		kind: approval.KindCommand, asks: want.beyond(have),
+	}
+	if made.asks {
+		made.reason = "The request asks for more than is configured before it has been tried."
+		made.justification = p.Justification
+	}
+	return made, nil
+}
+
+// checkCommand refuses what no system can run, and what is not there yet.
+func checkCommand(p proto.RunCommandParams) error {
+	switch {
+	case p.Pty:
+		return invalid("pty is not available yet: leave it out and the command gets pipes")
+	case p.Command == "" && len(p.Argv) == 0:
+		return invalid("command or argv is required")
+	case p.Command != "" && len(p.Argv) > 0:
+		return invalid("command and argv exclude each other")
+	case strings.TrimSpace(p.Command) == "" && len(p.Argv) == 0:
+		return invalid("command is blank")
+	case hasNUL(p.Command):
+		return invalid("command has a NUL byte")
+	case len(p.Argv) > 0 && p.Argv[0] == "":
+		return invalid("argv names no program")
+	case len(p.Session) > maxSession:
+		return invalid("session is longer than %d bytes", maxSession)
+	}
+	for i, arg := range p.Argv {
+		if hasNUL(arg) {
+			return invalid("argv[%d] has a NUL byte", i)
+		}
+	}
+	for name, value := range p.Env {
+		if name == "" || strings.Contains(name, "=") || hasNUL(name) || hasNUL(value) {
+			return invalid("env: %q cannot be a variable", name)
+		}
+	}
+	return nil
+}
+
+func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }
+
+// newRunID is the id that the client chose, or a new one.
+func newRunID(chosen string) (string, error) {
+	if chosen == "" {
+		return "r-" + strings.ToLower(rand.Text()[:16]), nil
+	}
+	if !runID.MatchString(chosen) {
+		return "", invalid("runId must match [A-Za-z0-9_-]{1,64}")
+	}
+	return chosen, nil
+}
+
+// effectiveTimeout clamps what was asked for. Only a background run may go
+// without a limit.
+func effectiveTimeout(ms *int64, background bool) (time.Duration, error) {
+	switch {
+	case ms == nil && background:
+		return 0, nil
+	case ms == nil:
+		return sandbox.DefaultTimeout, nil
+	case *ms <= 0:
+		return 0, invalid("timeoutMs must be positive")
+	case *ms > sandbox.MaxTimeout.Milliseconds():
+		return sandbox.MaxTimeout, nil
+	}
+	return time.Duration(*ms) * time.Millisecond, nil
+}
+
+// directory is where the command runs. It is not cleaned: with symbolic links
+// a/../b is not always b.
+func (c *client) directory(cwd string) (string, error) {
+	switch {
+	case cwd == "":
+		return c.folders.workingDirectory()
+	case !filepath.IsAbs(cwd):
+		return "", invalid("cwd must be an absolute path")
+	case hasNUL(cwd):
+		return "", invalid("cwd has a NUL byte")
+	}
+	return cwd, nil
+}
+
+// sessionKey is the session for provider and gate: never one of another
+// connection.
+func (c *client) sessionKey(label string) string {
+	if label == "" {
+		return c.id
+	}
+	return c.id + "/" + label
+}

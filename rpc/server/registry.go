@@ -1,0 +1,234 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/confine-dev/confine/approval"
+	"github.com/confine-dev/confine/rpc"
+	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// Limits of what a connection holds.
+const (
+	keepFinished  = 128       // ended runs that can be read
+	keepFor       = time.Hour // after their end
+	maxBackground = 64        // runs at once that were answered before their end
+)
+
+// run is one run of a command, from the request until it is forgotten.
+type run struct {
+	plan  plan
+	asked time.Time // when it was requested
+
+	ctx    context.Context // ends when the run shall end
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the run has ended and the editor was told
+
+	mu       sync.Mutex // guards what follows
+	began    time.Time  // zero if it did not
+	dropped  []string
+	process  sandbox.Process // nil if it did not begin
+	decision approval.Decision
+	ending   *ending // nil while it goes on
+}
+
+// ending is how a run ended.
+type ending struct {
+	status proto.Status
+	ran    bool // result holds
+	result sandbox.Result
+	err    error // why it could not begin, or its sandbox broke
+	at     time.Time
+}
+
+// answered reports whether the request for the run has its answer already, so
+// that an error can only be told in the result.
+func (r *run) answered() bool { return r.plan.background || r.plan.detached }
+
+// env makes the environment and notes what it leaves out.
+func (r *run) env(host []string) []string {
+	env, dropped := sandbox.Environment(host, r.plan.env)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dropped = dropped
+	return env
+}
+
+// decided notes what became of the question, or that there was none.
+func (r *run) decided(d approval.Decision) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.decision = d
+}
+
+// started notes that the command runs.
+func (r *run) started(p sandbox.Process) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.began, r.process = time.Now(), p
+}
+
+// reader is what the command reads; nil for nothing.
+func (p plan) reader() io.Reader {
+	if p.stdin == "" {
+		return nil
+	}
+	return strings.NewReader(p.stdin)
+}
+
+// facts is a consistent copy of what changes.
+type facts struct {
+	began    time.Time
+	dropped  []string
+	process  sandbox.Process
+	decision approval.Decision
+	ending   *ending
+}
+
+func (r *run) facts() facts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return facts{r.began, r.dropped, r.process, r.decision, r.ending}
+}
+
+func (f facts) status() proto.Status {
+	if f.ending != nil {
+		return f.ending.status
+	}
+	return proto.StatusRunning
+}
+
+func (r *run) running() bool { return r.facts().ending == nil }
+
+// registry holds the runs of a connection.
+type registry struct {
+	mu     sync.Mutex // guards what follows
+	byID   map[string]*run
+	ended  []*run // in the order that they ended
+	closed bool
+}
+
+func newRegistry() *registry { return &registry{byID: map[string]*run{}} }
+
+// add lists a run under a fresh id. The error is fit for the editor.
+func (g *registry) add(ctx context.Context, p plan) (*run, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.forget()
+	if g.closed {
+		return nil, rpc.Errorf(proto.CodeInvalidRequest, "the server is shutting down")
+	}
+	if g.byID[p.id] != nil {
+		return nil, invalid("runId %q is taken: choose a fresh one", p.id)
+	}
+	r := &run{plan: p, asked: time.Now(), done: make(chan struct{})}
+	if r.answered() && g.countAnswered() >= maxBackground {
+		return nil, &rpc.Error{
+			Code:    proto.CodeRequestFailed,
+			Message: "too many background runs: wait for one to end, or kill one",
+			Data:    proto.FailureData{Code: proto.FailureTooManyRuns},
+		}
+	}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	g.byID[p.id] = r
+	return r, nil
+}
+
+func (g *registry) countAnswered() int {
+	n := 0
+	for _, r := range g.byID {
+		if r.answered() && r.running() {
+			n++
+		}
+	}
+	return n
+}
+
+// finish notes how a run ended. It is called once per run.
+func (g *registry) finish(r *run, e ending) {
+	e.at = time.Now()
+	r.mu.Lock()
+	r.ending = &e
+	r.mu.Unlock()
+	r.cancel() // lets go of the context
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended = append(g.ended, r)
+	g.forget()
+}
+
+// remove takes a run out that never became one.
+func (g *registry) remove(r *run) {
+	r.cancel()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.byID, r.plan.id)
+	close(r.done)
+}
+
+// forget drops the oldest ended runs. The caller holds mu.
+func (g *registry) forget() {
+	for len(g.ended) > 0 && (len(g.ended) > keepFinished || time.Since(g.ended[0].facts().ending.at) >= keepFor) {
+		delete(g.byID, g.ended[0].plan.id)
+		g.ended[0] = nil // free it
+		g.ended = g.ended[1:]
+	}
+}
+
+// find returns a run. The error is fit for the editor.
+func (g *registry) find(id string) (*run, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.forget()
+	if r := g.byID[id]; r != nil {
+		return r, nil
+	}
+	return nil, invalid("there is no run %q on this connection; ended runs are kept for an hour, and the last %d of them", id, keepFinished)
+}
+
+// all lists the runs, running ones first, newest first in both parts.
+func (g *registry) all() []*run {
+	g.mu.Lock()
+	g.forget()
+	var runs []*run
+	for _, r := range g.byID {
+		runs = append(runs, r)
+	}
+	g.mu.Unlock()
+	running := map[*run]bool{}
+	for _, r := range runs {
+		running[r] = r.running()
+	}
+	slices.SortFunc(runs, func(a, b *run) int {
+		if running[a] != running[b] {
+			if running[a] {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(b.asked.Compare(a.asked), cmp.Compare(a.plan.id, b.plan.id))
+	})
+	return runs
+}
+
+// close lets no run in any more and cancels those that go on. It returns them.
+func (g *registry) close() []*run {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	var going []*run
+	for _, r := range g.all() {
+		if r.running() {
+			r.cancel()
+			going = append(going, r)
+		}
+	}
+	return going
+}

@@ -1,0 +1,140 @@
+// Package server is one editor's connection: it answers the protocol of
+// docs/protocol.md, one file per method, by asking an approval gate whether a
+// command may run and a sandbox provider to run it.
+//
+// It decides nothing by itself (package approval does), confines nothing
+// (package sandbox and its providers do) and frames no bytes (package rpc
+// does). Of a run's story run.go is the table of contents.
+package server
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"github.com/confine-dev/confine/approval"
+	"github.com/confine-dev/confine/rpc"
+	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// Server serves editors. The zero value is not usable; see New.
+type Server struct {
+	o Options
+}
+
+// Options configures a server. Gate and Unconfined are required.
+type Options struct {
+	Version string // of confine, for people
+
+	// Confined runs commands in confined modes. With nil none is usable: such
+	// a command is refused with a *sandbox.UnavailableError.
+	Confined sandbox.Provider
+
+	// ConfinedReport says what every provider of this host can do. It may take
+	// a second. Nil means that only Confined is asked.
+	ConfinedReport func(context.Context) []sandbox.Report
+
+	// Unconfined runs commands that nothing shall confine.
+	Unconfined sandbox.Provider
+
+	Gate     *approval.Gate
+	Settings Settings
+
+	Forbidden sandbox.Forbidden // what can never be a workspace root
+	HostEnv   []string          // the environment that commands inherit, before it is scrubbed
+	SpillDir  string            // existing private folder for long output; empty means none
+
+	Log   *slog.Logger // nil means nothing is logged
+	Trace io.Writer    // messages as text; nil means none
+}
+
+// Settings are the settings in force. The zero value is read-only, without
+// network, asking.
+type Settings struct {
+	Mode           sandbox.Mode // empty means read-only
+	Network        bool
+	Provider       string // as configured, for capabilities; empty means auto
+	ApprovalPolicy string // ask or never; empty means ask
+
+	// Origins says where a setting was set, by its key in the settings file.
+	// What is missing comes from the defaults.
+	Origins map[string]string
+}
+
+// New returns a server. It starts nothing.
+func New(o Options) *Server {
+	if o.Gate == nil || o.Unconfined == nil {
+		panic("server: Options.Gate and Options.Unconfined are required")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &o.Settings
+	s.Mode = withDefault(s.Mode, sandbox.ReadOnly)
+	s.Provider = withDefault(s.Provider, sandbox.ProviderAuto)
+	s.ApprovalPolicy = withDefault(s.ApprovalPolicy, string(approval.PolicyAsk))
+	return &Server{o: o}
+}
+
+func withDefault[T ~string](value, fallback T) T {
+	if value == "" {
+		return fallback
+	}
+	return value
+}
+
+// Serve talks to one editor until it leaves, ctx ends or the stream breaks.
+// When it returns nothing that the connection started is left. clean says that
+// the editor asked for the end in the orderly way, so that the exit status of
+// the process should be 0; err is nil for every end that the editor chose.
+func (s *Server) Serve(ctx context.Context, stream io.ReadWriteCloser) (clean bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	c := newClient(ctx, s.o, cancel)
+	c.conn = rpc.NewConn(stream, rpc.Options{
+		Requests:      c.requests(),
+		Notifications: c.notifications(),
+		Admit:         c.admit,
+		Trace:         s.o.Trace,
+		Log:           s.o.Log,
+	})
+	err = c.conn.Serve(ctx)
+	c.end()
+	return c.life.wasShutDown(), err
+}
+
+// requests is the table of everything that an editor can ask.
+func (c *client) requests() map[string]rpc.Handler {
+	handlers := map[string]rpc.Handler{
+		proto.MethodInitialize:        c.initialize,
+		proto.MethodShutdown:          c.shutdown,
+		proto.MethodRunCommand:        c.runCommand,
+		proto.MethodRequestEscalation: c.requestEscalation,
+		proto.MethodCapabilities:      c.capabilities,
+		proto.MethodRunsList:          c.runsList,
+		proto.MethodRunsRead:          c.runsRead,
+		proto.MethodRunsWait:          c.runsWait,
+		proto.MethodRunsKill:          c.runsKill,
+		proto.MethodExecuteCommand:    c.executeCommand,
+	}
+	for method, handle := range handlers {
+		handlers[method] = func(ctx context.Context, req *rpc.Request) (any, error) {
+			result, err := handle(ctx, req)
+			if err != nil {
+				return nil, wireError(err)
+			}
+			return result, nil
+		}
+	}
+	return handlers
+}
+
+// notifications is the table of everything that an editor can tell.
+func (c *client) notifications() map[string]rpc.Notification {
+	return map[string]rpc.Notification{
+		proto.MethodInitialized:               c.initialized,
+		proto.MethodExit:                      c.exit,
+		proto.MethodDidChangeWorkspaceFolders: c.didChangeWorkspaceFolders,
+		proto.MethodProgressCancel:            c.cancelProgress,
+	}
+}
