@@ -85,19 +85,24 @@ func (m *memory) recall(k key, r Request) (Decision, bool) {
 	return Decision{}, false
 }
 
-// note keeps what an answered question means for later ones. Of several
+// lasting reports whether a decision means anything for later requests.
+func lasting(d Decision) bool {
+	return d.By == ByPerson && (d.Outcome == AllowedSession || d.Outcome == Rejected || d.Outcome == Cancelled)
+}
+
+// note keeps what a lasting decision means for later requests. Of several
 // answers to the same command the last one counts.
 func (m *memory) note(k key, r Request, d Decision) {
-	switch {
-	case d.Outcome == AllowedSession:
+	switch d.Outcome {
+	case AllowedSession:
 		m.grants[k] = grant{d.QuestionID, foldersOf(r)}
 		delete(m.refusals, k)
-	case d.Outcome == Rejected:
+	case Rejected:
 		delete(m.grants, k)
 		no := m.refused(k, d)
 		no.reasons[reasonOf(r)] = true
-	case d.Outcome == Cancelled && d.By == ByPerson:
-		m.refused(k, d) // says nothing about the reason
+	case Cancelled: // says nothing about the reason
+		m.refused(k, d)
 	}
 }
 
