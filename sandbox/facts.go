@@ -66,9 +66,10 @@ type Facts struct {
 }
 
 // Promised lists the facets that make the enforcement of a confined mode full.
-// Network counts only while it is not granted.
+// Network counts only while it is not granted, FileRead only if something is to
+// be hidden. UnixSockets is reported but promised by no mode.
 func Promised(p Policy) []Facet {
-	promised := []Facet{FileWrite, UnixSockets, Processes, Metadata, Devices}
+	promised := []Facet{FileWrite, Processes, Metadata, Devices}
 	if len(p.Unreadable) > 0 {
 		promised = append(promised, FileRead)
 	}

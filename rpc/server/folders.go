@@ -24,6 +24,8 @@ type folders struct {
 	mu   sync.Mutex // guards what follows
 	open []folder   // in the order that the editor gave
 	gone []*sandbox.Root
+
+	pinned []*sandbox.Root // folders outside that git needs; see metadata
 }
 
 // folder is one workspace folder: a root, or why it is none.
@@ -86,7 +88,7 @@ func (f *folders) close() {
 			o.root.Close()
 		}
 	}
-	for _, root := range f.gone {
+	for _, root := range slices.Concat(f.gone, f.pinned) {
 		root.Close()
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/confine-dev/confine/rpc/proto"
@@ -112,10 +113,15 @@ func asksFor(target sandbox.Mode, justification string) (bool, error) {
 
 // policy is a scope with the folders of the workspace.
 func (c *client) policy(s scope, roots []*sandbox.Root) sandbox.Policy {
-	return sandbox.Policy{
+	p := sandbox.Policy{
 		Mode:    s.mode,
 		Roots:   roots,
 		Network: s.network || !s.mode.Confined(), // nothing confined includes it
 		Skipped: c.folders.skipped(),
 	}
+	if s.mode == sandbox.WorkspaceWrite {
+		extra, protected := c.folders.metadata(roots)
+		p.Roots, p.Protected = slices.Concat(roots, extra), protected
+	}
+	return p
 }

@@ -111,7 +111,7 @@ func (c *client) start(r *run, out *outflow) (sandbox.Process, error) {
 	spec := sandbox.Spec{
 		RunID: p.id, Session: p.session,
 		Command: p.command, Argv: p.argv, Dir: p.dir, Env: r.env(c.o.HostEnv), Stdin: p.reader(),
-		Policy: p.want, Timeout: p.timeout, SpillDir: c.o.SpillDir,
+		Policy: p.want, Timeout: p.timeout, SpillDir: c.o.SpillDir, KeepOutput: c.o.KeepOutput,
 	}
 	if out != nil {
 		spec.Output = out.write

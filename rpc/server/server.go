@@ -45,6 +45,10 @@ type Options struct {
 	HostEnv   []string          // the environment that commands inherit, before it is scrubbed
 	SpillDir  string            // existing private folder for long output; empty means none
 
+	// KeepOutput is how many bytes of each stream a result holds at most; 0
+	// means sandbox.DefaultKeep.
+	KeepOutput int
+
 	Log   *slog.Logger // nil means nothing is logged
 	Trace io.Writer    // messages as text; nil means none
 }

@@ -3,6 +3,7 @@ package landlock
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/confine-dev/confine/sandbox"
@@ -69,6 +70,11 @@ func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
 	}
 	if r.Policy.Mode == sandbox.WorkspaceWrite {
 		for _, root := range r.Policy.Roots {
+			if !r.Namespaces && protects(r.Policy, root.Path) {
+				// Rules add up: nothing below an allowed folder can be taken
+				// out again. Such a folder stays closed.
+				continue
+			}
 			rules.rules = append(rules.rules, rule{root.Path, w.abi.files &^ makeDevices})
 		}
 	}
@@ -76,6 +82,11 @@ func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
 	dropPrivileges(&l.Confine, keep)
 	installFilter(&l.Confine, refused)
 	return l, nil
+}
+
+// protects reports whether something below a root is to stay read-only.
+func protects(p sandbox.Policy, root string) bool {
+	return slices.ContainsFunc(p.Protected, func(path string) bool { return sandbox.Within(path, root) })
 }
 
 // insideRules allow what belongs to the run's own view.
