@@ -2,6 +2,7 @@ package rpctest
 
 import (
 	"encoding/json"
+	"reflect"
 	"strconv"
 
 	"github.com/confine-dev/confine/rpc/proto"
@@ -134,8 +135,11 @@ func (e *Editor) SendRaw(data []byte) {
 	e.stream.Write(data) // see send
 }
 
+// decode replaces what v points at: a field that is left out must not keep the
+// value of an earlier message.
 func (e *Editor) decode(data json.RawMessage, v any) {
 	e.t.Helper()
+	reflect.ValueOf(v).Elem().SetZero()
 	if err := json.Unmarshal(data, v); err != nil {
 		e.t.Fatalf("decoding %s: %v", data, err)
 	}

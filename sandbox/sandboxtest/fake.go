@@ -211,19 +211,19 @@ type FakeProcess struct {
 	facts     sandbox.Facts
 	captures  map[sandbox.Stream]*sandbox.Capture
 	began     time.Time
-	deadline  *time.Timer   // nil without a timeout
 	done      chan struct{} // closed when the process ends
 	cancelled chan struct{} // closed by the first Cancel
 
 	printing sync.Mutex // held while output is handed over, so that it is never twice at once
 
-	mu      sync.Mutex // guards what follows
-	trapped bool
-	asked   bool // Cancel was called
-	ended   bool
-	result  sandbox.Result
-	err     error
-	signals []os.Signal
+	mu       sync.Mutex  // guards what follows
+	deadline *time.Timer // nil without a timeout
+	trapped  bool
+	asked    bool // Cancel was called
+	ended    bool
+	result   sandbox.Result
+	err      error
+	signals  []os.Signal
 }
 
 var _ sandbox.Process = (*FakeProcess)(nil)
@@ -241,6 +241,8 @@ func newFakeProcess(spec sandbox.Spec, facts sandbox.Facts) *FakeProcess {
 		p.captures[s] = sandbox.NewCapture(sandbox.CaptureOptions{Keep: spec.KeepOutput, SpillDir: spec.SpillDir, Name: string(s)})
 	}
 	if spec.Timeout > 0 {
+		p.mu.Lock() // the timer may be faster
+		defer p.mu.Unlock()
 		p.deadline = time.AfterFunc(spec.Timeout, func() {
 			p.End(sandbox.Result{Signal: "SIGTERM", TimedOut: true})
 		})
