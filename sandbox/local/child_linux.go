@@ -28,9 +28,9 @@ func Child(args []string) {
 	}
 }
 
-// self is a descriptor of this program, opened early so that nobody can put
-// another program in its place. It is never closed.
-var openSelf = func() (*os.File, error) {
+// openSelf returns a descriptor of this running program, so that a confined
+// child can execute it whatever lies at its path by then.
+func openSelf() (*os.File, error) {
 	fd, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("opening confine's own program: %w", err)
@@ -40,7 +40,7 @@ var openSelf = func() (*os.File, error) {
 
 // startSelf starts a hidden subcommand with descriptors 3… and an empty
 // environment. Its output goes nowhere.
-func startSelf(self *os.File, attr *syscall.SysProcAttr, args []string, files ...*os.File) (pid int, err error) {
+func startSelf(attr *syscall.SysProcAttr, args []string, files ...*os.File) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return 0, err
@@ -52,7 +52,10 @@ func startSelf(self *os.File, attr *syscall.SysProcAttr, args []string, files ..
 	}
 	children.mu.RLock() // until the number is noted
 	defer children.mu.RUnlock()
-	pid, err = syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", self.Fd()), append([]string{"confine"}, args...),
+	// The link names this running program, whatever lies at its path by now. A
+	// number of ours would not do: ForkExec moves descriptors about before it
+	// executes and may put another in its place.
+	pid, err = syscall.ForkExec("/proc/self/exe", append([]string{"confine"}, args...),
 		&syscall.ProcAttr{Files: fds, Sys: attr, Env: []string{}, Dir: "/"})
 	if err == nil {
 		children.note(pid)

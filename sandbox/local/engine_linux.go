@@ -97,7 +97,7 @@ func (e *Engine) open() (err error) {
 	}
 	e.sweeping.Go(func() { sweep(e.options.StateDir) })
 	e.spawner = newSpawner()
-	e.guard = &guardian{self: e.self, home: e.home, log: e.log}
+	e.guard = &guardian{home: e.home, log: e.log}
 	return nil
 }
 

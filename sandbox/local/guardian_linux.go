@@ -13,7 +13,6 @@ import (
 
 // guardian is the server's view of the process that cleans up after it.
 type guardian struct {
-	self *os.File
 	home *home
 	log  *slog.Logger
 
@@ -39,7 +38,7 @@ func (g *guardian) start() error {
 	if err != nil {
 		return err
 	}
-	pid, err := startSelf(g.self, &syscall.SysProcAttr{Setsid: true}, []string{"__guardian", g.home.dir, g.home.id}, read, g.home.lock)
+	pid, err := startSelf(&syscall.SysProcAttr{Setsid: true}, []string{"__guardian", g.home.dir, g.home.id}, read, g.home.lock)
 	read.Close()
 	if err != nil {
 		write.Close()

@@ -41,7 +41,7 @@ func (e *Engine) makeSession(namespaces bool) (*session, error) {
 	if !namespaces {
 		return s, nil
 	}
-	if err := s.makeNamespaces(e.self); err != nil {
+	if err := s.makeNamespaces(); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
 	}
@@ -50,13 +50,13 @@ func (e *Engine) makeSession(namespaces bool) (*session, error) {
 
 // makeNamespaces starts a helper in new namespaces, which prepares them, sends
 // their descriptors and ends.
-func (s *session) makeNamespaces(self *os.File) error {
+func (s *session) makeNamespaces() error {
 	ours, theirs, err := socketPair(unix.SOCK_SEQPACKET)
 	if err != nil {
 		return err
 	}
 	defer ours.Close()
-	pid, err := startSelf(self, namespaceAttr(), []string{"__session", s.tmp, strconv.FormatUint(tmpBytes(), 10)}, theirs)
+	pid, err := startSelf(namespaceAttr(), []string{"__session", s.tmp, strconv.FormatUint(tmpBytes(), 10)}, theirs)
 	theirs.Close()
 	if err != nil {
 		return &StepError{"making a user namespace", errnoOf(err)}
