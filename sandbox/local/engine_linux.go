@@ -252,11 +252,12 @@ func (e *Engine) spawn(compiled *program, p *pipes, tree bool) (*initLeader, err
 	l := &initLeader{pid: pid, status: p.takeStatus(), tree: tree, engine: e}
 	if l.pidfd, err = unix.PidfdOpen(pid, 0); err != nil {
 		unix.Kill(pid, unix.SIGKILL) // our child, not reaped: the number is its own
-		l.abandon()
+		children.reap(pid)
+		l.status.Close()
 		return nil, fmt.Errorf("opening the init: %w", err)
 	}
 	if err := l.begun(); err != nil {
-		unix.PidfdSendSignal(l.pidfd, unix.SIGKILL, nil, 0)
+		l.send(unix.SIGKILL)
 		l.abandon()
 		return nil, err
 	}

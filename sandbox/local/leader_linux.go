@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -34,10 +35,13 @@ const (
 // initLeader is a leader that is a run's init.
 type initLeader struct {
 	pid    int
-	pidfd  int
 	status *os.File // the init's records
 	tree   bool     // no PID namespace
 	engine *Engine
+
+	mu     sync.Mutex
+	pidfd  int  // guarded by mu: -1 once closed, when its number may be another run's
+	killed bool // guarded by mu: kill ended the init
 }
 
 // readRecord reads the init's next record.
@@ -76,12 +80,15 @@ func (l *initLeader) wait() (ending, error) {
 	if l.tree {
 		complete = l.endTree(known)
 	}
-	l.abandon()
-	if !known {
-		return ending{}, errInitGone
-	}
+	killed := l.abandon()
 	if !complete {
 		l.engine.log.Warn("processes of a run could not all be ended", "init", l.pid)
+	}
+	if !known && killed {
+		return ending{signal: unix.SIGKILL}, nil
+	}
+	if !known {
+		return ending{}, errInitGone
 	}
 	status := unix.WaitStatus(value)
 	if status.Signaled() {
@@ -94,42 +101,92 @@ func (l *initLeader) wait() (ending, error) {
 const treeTime = 2 * time.Second
 
 // endTree ends what the command left behind. The init adopts orphans, so they
-// are all below it; if it was killed they are this process's.
+// are all below it, and it ends when there are none; if it was killed they are
+// this process's.
 func (l *initLeader) endTree(alive bool) bool {
 	if !alive {
 		return l.engine.endStrays()
 	}
-	if !killBelow(l.pid, treeTime) {
-		unix.PidfdSendSignal(l.pidfd, unix.SIGKILL, nil, 0)
-		return l.engine.endStrays()
+	for end := time.Now().Add(treeTime); !l.gone(2 * time.Millisecond); {
+		if time.Now().After(end) {
+			l.send(unix.SIGKILL)
+			return l.engine.endStrays()
+		}
+		for _, p := range descendants(processes(), l.pid) {
+			p.kill()
+		}
 	}
 	return true
 }
 
-// abandon reaps the init, which has ended or is about to, and lets go of it.
-func (l *initLeader) abandon() {
-	children.reap(l.pid)
-	unix.Close(l.pidfd)
-	l.status.Close()
+// forever is a limit for gone.
+const forever = -time.Millisecond
+
+// gone waits for the init's end, but not longer than limit. Only wait and what
+// it calls may do so, because they close the descriptor.
+func (l *initLeader) gone(limit time.Duration) bool {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(l.pidfd), Events: unix.POLLIN}}, int(limit/time.Millisecond))
+		if err != unix.EINTR {
+			return n == 1
+		}
+	}
 }
 
-// signal implements leader: the init forwards it.
-func (l *initLeader) signal(sig syscall.Signal) error {
-	if sig == unix.SIGKILL {
-		l.kill()
+// abandon reaps the init, which has ended or is about to, and lets go of it. It
+// reports whether kill ended it.
+func (l *initLeader) abandon() (killed bool) {
+	l.gone(forever) // without the lock: a process that cannot die must not block Cancel
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	children.reap(l.pid)
+	unix.Close(l.pidfd)
+	l.pidfd = -1
+	l.status.Close()
+	return l.killed
+}
+
+// send signals the init, unless it was let go of.
+func (l *initLeader) send(sig syscall.Signal) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pidfd < 0 {
 		return nil
+	}
+	if sig == unix.SIGKILL {
+		l.killed = true
 	}
 	return unix.PidfdSendSignal(l.pidfd, sig, nil, 0)
 }
 
+// signal implements leader: the init forwards it.
+func (l *initLeader) signal(sig syscall.Signal) error {
+	switch sig {
+	case unix.SIGKILL:
+		l.kill()
+		return nil
+	case unix.SIGSTOP:
+		return errors.New("a command cannot be stopped: its init cannot receive that signal to forward it")
+	}
+	if err := l.send(sig); err != unix.ESRCH {
+		return err
+	}
+	return nil // it ended by itself and is about to be reaped
+}
+
 // kill implements leader.
 func (l *initLeader) kill() {
-	if l.tree {
-		// The init must live to adopt what its children leave; it ends itself.
-		for _, p := range descendants(processes(), l.pid) {
-			p.kill()
-		}
+	if !l.tree {
+		l.send(unix.SIGKILL)
 		return
 	}
-	unix.PidfdSendSignal(l.pidfd, unix.SIGKILL, nil, 0)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pidfd < 0 {
+		return
+	}
+	// The init must live to adopt what its children leave; it ends itself.
+	for _, p := range descendants(processes(), l.pid) {
+		p.kill()
+	}
 }

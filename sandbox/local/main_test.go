@@ -1,0 +1,22 @@
+package local_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/confine-dev/confine/sandbox/local"
+)
+
+// TestMain is also the main function of the processes that tests start.
+func TestMain(m *testing.M) {
+	local.Child(os.Args)
+	if len(os.Args) > 1 {
+		if entry, ok := testEntries[os.Args[1]]; ok {
+			os.Exit(entry(os.Args[2:]))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// testEntries are the subcommands by which tests start this program again.
+var testEntries = map[string]func(args []string) int{}

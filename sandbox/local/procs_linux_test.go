@@ -1,0 +1,69 @@
+package local_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// mark is an environment entry that no other test's commands have.
+func mark(t testing.TB) string {
+	return fmt.Sprintf("MARK=%d %s", os.Getpid(), t.Name())
+}
+
+// proc is a living process as far as /proc shows it.
+type proc struct {
+	pid     int
+	cmdline string // arguments, separated by blanks
+	environ string // entries, separated by NUL; empty if it may not be read
+}
+
+func (p proc) String() string { return fmt.Sprintf("%d (%s)", p.pid, short(p.cmdline)) }
+
+// livingProcesses reads the process table without zombies, which run nothing.
+func livingProcesses() []proc {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	var all []proc
+	for _, dir := range dirs {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			continue
+		}
+		cmdline, err := os.ReadFile(dir + "/cmdline")
+		if err != nil || len(cmdline) == 0 {
+			continue // gone, a zombie or of the kernel
+		}
+		environ, _ := os.ReadFile(dir + "/environ")
+		all = append(all, proc{pid, string(bytes.ReplaceAll(cmdline, []byte{0}, []byte{' '})), string(environ)})
+	}
+	return all
+}
+
+// marked lists the living processes that have an environment entry.
+func marked(entry string) []proc {
+	var found []proc
+	for _, p := range livingProcesses() {
+		if strings.Contains("\x00"+p.environ, "\x00"+entry+"\x00") {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// initsBelow lists the inits of the servers of a state folder.
+func initsBelow(t testing.TB, state string) []int {
+	t.Helper()
+	var pids []int
+	for _, folder := range serverFolders(t, state) {
+		for _, p := range livingProcesses() {
+			if name, _, _ := strings.Cut(p.cmdline, " "); strings.HasPrefix(name, "confine-init:") && strings.HasSuffix(name, ":"+filepath.Base(folder)) {
+				pids = append(pids, p.pid)
+			}
+		}
+	}
+	return pids
+}
