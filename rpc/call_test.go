@@ -38,22 +38,34 @@ func TestCallIsGivenUp(t *testing.T) {
 
 // An answer at the same moment as the end of the context is no answer.
 func TestCallPrefersTheEndOfItsContext(t *testing.T) {
-	for range 50 {
-		synctest.Test(t, func(t *testing.T) {
-			p := newPeer(t, Options{})
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { done <- p.conn.Call(ctx, "question", nil, nil) }()
-			synctest.Wait()
-			id := []byte(`"call-1"`)
-			cancel()
-			p.conn.answered(message{kind: answer, id: id, key: `"call-1"`, result: null})
-			if err := <-done; err != context.Canceled {
-				t.Fatalf("Call returned %v", err)
-			}
-			p.end()
-		})
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t, Options{})
+		done := make(chan error, 1)
+		go func() { done <- p.conn.Call(&endsMeanwhile{Context: t.Context()}, "question", nil, nil) }()
+		p.expect(`{"jsonrpc":"2.0","id":"call-1","method":"question"}`)
+		p.send(`{"jsonrpc":"2.0","id":"call-1","result":"yes"}`)
+		if err := <-done; err != context.Canceled {
+			t.Errorf("Call returned %v", err)
+		}
+		p.endCleanly() // with no cancellation of what has been answered
+	})
+}
+
+// endsMeanwhile is a context that ends while the call waits, seen only when the
+// answer is there.
+type endsMeanwhile struct {
+	context.Context
+	asked bool
+}
+
+func (e *endsMeanwhile) Done() <-chan struct{} { return nil }
+
+func (e *endsMeanwhile) Err() error {
+	if e.asked {
+		return context.Canceled
 	}
+	e.asked = true
+	return nil
 }
 
 func TestCallResults(t *testing.T) {

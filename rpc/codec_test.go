@@ -82,6 +82,19 @@ func TestReadObjectEnds(t *testing.T) {
 	}
 }
 
+// Of a very long line only the end is looked at; that is no line of its own.
+func TestLongLineIsNoHeader(t *testing.T) {
+	header := "Content-Length: 2"
+	header += strings.Repeat(" ", maxLine-len(header)-1) + "\n"
+	for prefix, want := range map[string]bool{"": true, "x": false, strings.Repeat("x", 100_000): false} {
+		s := newStream(readOnly{strings.NewReader(prefix + header + "\n{}")}, 10)
+		var body json.RawMessage
+		if err := s.ReadObject(&body); (err == nil) != want {
+			t.Errorf("behind %d bytes: %q, %v", len(prefix), body, err)
+		}
+	}
+}
+
 // An endless header line and a message far over the limit cost no memory.
 func TestReadObjectMemory(t *testing.T) {
 	const size = 4 << 20
@@ -228,6 +241,8 @@ func FuzzOutline(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":5,"method":"m","params":{"id":6,"s":["\"}"]}}`))
 	f.Add([]byte(`{"id":"a\"b" , "id" : -1.5e3,"x":[{"method":1}]}`))
 	f.Add([]byte(`{"params":"\\","id":{"id":1}}`))
+	f.Add([]byte(`{"id":[5],"x":{"method":"m","id":6}}`))
+	f.Add([]byte(`{"method":null,"id":"` + strings.Repeat("x", maxID) + `"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var o outline
 		for _, b := range data { // split anywhere

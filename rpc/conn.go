@@ -259,19 +259,18 @@ func (c *Conn) Close() error {
 
 // fail breaks the connection off: what is queued is dropped.
 func (c *Conn) fail(cause error) {
+	level := slog.LevelError
 	c.mu.Lock()
-	first := !c.dropping
-	if !c.ended { // else it is the peer that has gone, and that is no failure
+	if c.ended {
+		level = slog.LevelDebug // the peer has gone, or was told to; that is no failure
+	} else {
 		c.cause = cause
 	}
-	if first {
-		c.refusing, c.dropping = true, true
-		c.endLocked()
-	}
+	c.refusing, c.dropping = true, true
+	c.endLocked()
 	c.mu.Unlock()
-	if first { // without the lock: a log may well be sent over this connection
-		c.log.Error("breaking the connection off", "reason", cause)
-	}
+	// Without the lock: a log may well be sent over this connection.
+	c.log.Log(context.Background(), level, "breaking the connection off", "reason", cause)
 }
 
 // endLocked stops acting on what is received, fails the calls that wait for the

@@ -67,6 +67,34 @@ func TestCancelNeverOvertakesItsRequest(t *testing.T) {
 	})
 }
 
+// A cancellation has taken effect before the next message is looked at, so it
+// cannot hit a later request that uses the id again.
+func TestCancelIsDoneOnTheReadLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running context.Context
+		before := true
+		p := newPeer(t, Options{
+			Requests: map[string]Handler{"wait": func(ctx context.Context, r *Request) (any, error) {
+				running = ctx
+				return waiting(ctx, r)
+			}},
+			Notifications: map[string]Notification{"check": func(context.Context, *Request) {
+				before = before && running.Err() != nil
+			}},
+		})
+		for range 100 {
+			p.send(`{"jsonrpc":"2.0","id":1,"method":"wait"}`)
+			synctest.Wait()
+			p.raw(frame(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}`) + frame(`{"jsonrpc":"2.0","method":"check"}`))
+			p.expect(`{"jsonrpc":"2.0","id":1,"result":"the peer cancelled the request"}`)
+		}
+		p.endCleanly()
+		if !before {
+			t.Error("the next message was handled before the cancellation")
+		}
+	})
+}
+
 // Close does not wait, Serve does; what a handler says after Close is dropped,
 // what was queued before is written.
 func TestCloseWhileHandlersRun(t *testing.T) {

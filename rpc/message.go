@@ -37,7 +37,8 @@ const maxID = 256
 var null = json.RawMessage("null")
 
 // parse reads one message. Invalid UTF-8 is malformed JSON, not something to
-// repair: what the peer meant would change.
+// repair: what the peer meant would change. The version is not looked at, since
+// nothing depends on it and some peers leave it out.
 func parse(body []byte) message {
 	m := message{kind: invalid, id: null}
 	if !utf8.Valid(body) {
