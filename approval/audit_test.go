@@ -188,11 +188,15 @@ func TestArgumentsAreRecorded(t *testing.T) {
 type brokenFile struct {
 	auditFile
 	write, sync error
-	half        bool // writes half of the line before it fails
-	after       int  // calls that work first
+	half        bool   // writes half of the line before it fails
+	after       int    // calls that work first
+	hook        func() // called before a write that may fail
 }
 
 func (f *brokenFile) Write(p []byte) (int, error) {
+	if f.after <= 0 && f.hook != nil {
+		f.hook()
+	}
 	if f.after > 0 || f.write == nil {
 		return f.auditFile.Write(p)
 	}
@@ -254,6 +258,17 @@ func TestWithoutRecordNothingRuns(t *testing.T) {
 			}
 			readLines(t, path)
 		})
+	}
+}
+
+// TestSessionEndsWhileTheAnswerIsRecorded: the answer still covers its own
+// request, and nothing more.
+func TestSessionEndsWhileTheAnswerIsRecorded(t *testing.T) {
+	var g *Gate
+	g = newGate(t, Options{Audit: breakAudit(t, auditPath(t), brokenFile{after: 1, hook: func() { g.EndSession("s") }})})
+	wantDecision(t, decide(t, g, picks("allow-session"), request()), AllowedSession, ByPerson)
+	if len(g.sessions) != 0 {
+		t.Error("the ended session has a grant")
 	}
 }
 

@@ -139,6 +139,36 @@ func TestLockedFile(t *testing.T) {
 	}
 }
 
+// hookedFile calls hook once, between the look at the name and the lock.
+type hookedFile struct {
+	auditFile
+	hook func()
+}
+
+func (f *hookedFile) Fd() uintptr {
+	if f.hook != nil {
+		f.hook()
+		f.hook = nil
+	}
+	return f.auditFile.Fd()
+}
+
+func TestRotatedWhileWaitingForTheLock(t *testing.T) {
+	path := auditPath(t)
+	a := openAudit(t, path, AuditOptions{})
+	a.file = &hookedFile{a.file, func() {
+		if err := os.Rename(path, path+".1"); err != nil {
+			t.Error(err)
+		}
+	}}
+	if err := a.append(1); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(path); string(data) != "1\n" {
+		t.Errorf("the new file holds %q, %v", data, err)
+	}
+}
+
 // TestServersShareRotation: nothing is lost but what the old file held, and no
 // line is torn.
 func TestServersShareRotation(t *testing.T) {

@@ -43,6 +43,7 @@ func TestEscape(t *testing.T) {
 		{"backslashes", `\\ \\\ \`, `\\\ \\\\\ \`},
 
 		{"spaces at ends", " ls  ", `␣ls␣␣`},
+		{"one space at each end", " ls ", `␣ls␣`},
 		{"spaces within", "a b  c", `a b␣␣c`},
 		{"only a space", " ", `␣`},
 		{"many spaces", "ls" + strings.Repeat(" ", 2000) + "x", `ls⟨2000 spaces⟩x`},
@@ -154,6 +155,16 @@ func TestLongTextShowsBothEnds(t *testing.T) {
 	}
 	if len(parts[0]) < 32<<10-4 || len(parts[1]) < 32<<10-4 {
 		t.Errorf("only %d and %d bytes shown", len(parts[0]), len(parts[1]))
+	}
+}
+
+// TestLongTextCutShort: the end must not reach back over what is left out.
+func TestLongTextCutShort(t *testing.T) {
+	in := strings.Repeat("ab", 20<<10) + strings.Repeat("c", 40<<10)
+	got, hidden := escape(in, style{}).fit(200)
+	parts, _ := decode(t, got)
+	if len(parts) != 2 || !strings.HasPrefix(in, parts[0]) || !strings.HasSuffix(in, parts[1]) || len(parts[0])+hidden+len(parts[1]) != len(in) {
+		t.Errorf("got %s", got)
 	}
 }
 

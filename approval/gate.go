@@ -128,7 +128,7 @@ func (g *Gate) unasked(r Request, d Decision) (Decision, error) {
 func (g *Gate) admit(ctx context.Context, k key, p Prompter, r Request) (w *waiting, d Decision) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if d, ok := g.sessions[r.Session].recall(k, r); ok && r.Session != "" {
+	if d, ok := g.sessions[r.Session].recall(k, r); ok {
 		return nil, d
 	}
 	unavailable := func(why string) Decision { return Decision{Unavailable, ByDefault, "", why} }

@@ -163,12 +163,15 @@ func TestUnasked(t *testing.T) {
 func TestCancelledBeforeItIsAsked(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	p := picks("allow-once")
-	d, err := newGate(t, Options{}).Decide(ctx, p, request())
-	if err != nil || p.asked != 0 {
-		t.Errorf("error %v, asked %d times", err, p.asked)
+	path := auditPath(t)
+	d, err := newGate(t, Options{Audit: openAudit(t, path, AuditOptions{})}).Decide(ctx, silent, request())
+	if err != nil {
+		t.Fatal(err)
 	}
 	wantDecision(t, d, Cancelled, ByDefault)
+	if lines := readLines(t, path); len(lines) != 1 || lines[0]["event"] != "unasked" {
+		t.Errorf("the file holds %v", lines)
+	}
 }
 
 func TestNew(t *testing.T) {

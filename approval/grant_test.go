@@ -168,6 +168,17 @@ func TestLastAnswerCounts(t *testing.T) {
 	}
 }
 
+func TestGrantReplacesRefusal(t *testing.T) {
+	m := &memory{grants: map[key]grant{}, refusals: map[key]*refusal{}}
+	r, k := request(), keyOf(request())
+	m.note(k, r, Decision{Outcome: Rejected, By: ByPerson})
+	m.note(k, r, Decision{Outcome: AllowedSession, By: ByPerson})
+	m.forgetRoot(project.Path)
+	if d, ok := m.recall(k, r); ok {
+		t.Errorf("when the grant is gone an older answer decides: %v", d)
+	}
+}
+
 func TestEndSessionForgetsGrants(t *testing.T) {
 	g, p := newGate(t, Options{}), picks("allow-session")
 	decide(t, g, p, request())

@@ -118,13 +118,14 @@ func TestText(t *testing.T) {
 func TestLongTextSaysSoFirst(t *testing.T) {
 	q := questionAbout(func(r *Request) {
 		r.Command = "ls " + strings.Repeat("ab", 2000) + " 2>/dev/null; touch pwned"
+		r.Dir, r.Justification = "/"+strings.Repeat("cd", 500), strings.Repeat("ef", 500)
 	})
 	line := lineWith(t, q.Text, "Command")
 	if !regexp.MustCompile(`^Command, 4028 bytes, \d+ bytes NOT SHOWN: «ls abab.*⟨\d+ bytes not shown⟩.*; touch pwned»$`).MatchString(line) {
 		t.Errorf("got %s", line)
 	}
-	if n := utf16Len(q.Text); n < MaxText-60 {
-		t.Errorf("only %d of %d units are used although the command is cut", n, MaxText)
+	if n := utf16Len(q.Text); n < MaxText-60 || n > MaxText {
+		t.Errorf("%d of %d units are used for a command that is cut", n, MaxText)
 	}
 	if parts, hidden := decode(t, q.Command); hidden != 0 || len(parts[0]) != 4028 {
 		t.Errorf("Command is cut too")
@@ -155,8 +156,30 @@ func TestWhatDoesNotFitIsCounted(t *testing.T) {
 	if lines[1] != want {
 		t.Errorf("second line is %q, want %q", lines[1], want)
 	}
+	if n := utf16Len(q.Text); n > MaxText {
+		t.Errorf("%d units", n)
+	}
 	if got := q.Warnings[len(q.Warnings)-1]; got != "30 more warnings are not shown." {
 		t.Errorf("last warning is %q", got)
+	}
+}
+
+// TestTagAcrossTexts: what one text opens another must not close.
+func TestTagAcrossTexts(t *testing.T) {
+	for name, change := range map[string]func(*Request){
+		"justification": func(r *Request) { r.Justification = "x -->" },
+		"variable":      func(r *Request) { r.Env = map[string]string{"A": "-->"} },
+		"warning":       func(r *Request) { r.Warnings = []string{"-->"} },
+		"denial":        func(r *Request) { r.Evidence = []sandbox.Denial{{Op: "write", Path: "/-->"}} },
+		"same text":     func(r *Request) { r.Command, r.Justification = "> <!-- rm", "> <!-- rm" },
+	} {
+		q := questionAbout(func(r *Request) {
+			r.Command = "a <!-- rm"
+			change(r)
+		})
+		if line := lineWith(t, q.Text, "Command"); strings.Contains(line, "<") {
+			t.Errorf("%s: %s", name, line)
+		}
 	}
 }
 
