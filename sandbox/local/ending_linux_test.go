@@ -92,37 +92,50 @@ func TestCancelKillsWhatIgnoresTerm(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
+	cases := []struct {
+		name, command string
+		code          int
+		signal        string
+	}{
+		{"default", "echo ready; sleep 60", 0, "SIGTERM"},
+		{"trap", "trap 'exit 0' TERM; " + sleeper, 0, ""},
+		{"ignored", "trap '' TERM; " + sleeper, 0, "SIGKILL"},
+		{"stopped", "echo ready; kill -STOP $$; echo went on", 0, "SIGTERM"},
+	}
 	eachLevel(t, func(t *testing.T, f *fixture) {
-		cases := []struct {
-			name, command string
-			code          int
-			signal        string
-		}{
-			{"default", "sleep 60", 0, "SIGTERM"},
-			{"trap", "trap 'exit 0' TERM; " + sleeper, 0, ""},
-			{"ignored", "trap '' TERM; " + sleeper, 0, "SIGKILL"},
-			{"stopped", "kill -STOP $$; echo went on", 0, "SIGTERM"},
-		}
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				spec := f.spec(c.command)
-				// Long enough for bash to set its trap even on a busy machine.
-				spec.Timeout, spec.Grace = time.Second, patience
+				spec.Grace = patience
 				if c.signal == "SIGKILL" {
 					spec.Grace = 50 * time.Millisecond
 				}
-				o := finish(t, f.start(t, spec))
+				o := timeOut(t, f, spec)
 				o.ended(t, c.code, c.signal)
 				if !o.TimedOut || o.Cancelled {
 					t.Errorf("timed out %v, cancelled %v, want true, false", o.TimedOut, o.Cancelled)
 				}
-				if o.Duration < spec.Timeout {
-					t.Errorf("it lasted %v, less than its timeout", o.Duration)
-				}
 			})
 		}
 	})
+}
+
+// timeOut runs a command into its timeout, which is made longer until the
+// command gets as far as printing "ready" before it.
+func timeOut(t *testing.T, f *fixture, spec sandbox.Spec) outcome {
+	t.Helper()
+	for spec.Timeout = 200 * time.Millisecond; spec.Timeout < patience; spec.Timeout *= 3 {
+		o := finish(t, f.start(t, spec))
+		if o.Duration < spec.Timeout {
+			t.Errorf("it lasted %v, less than its timeout", o.Duration)
+		}
+		if strings.Contains(o.stdout, "ready") {
+			return o
+		}
+	}
+	t.Fatal("it never got ready in time")
+	return outcome{}
 }
 
 func TestCancelWakesTheStopped(t *testing.T) {

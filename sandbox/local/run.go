@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -107,9 +109,10 @@ func (r *run) pump(stream sandbox.Stream, pipe *os.File) {
 	defer pipe.Close()
 	capture := r.captures[stream]
 	buffer := make([]byte, 64<<10)
+	reader := lateReader{pipe: pipe}
 	var offset int64
 	for {
-		n, err := pipe.Read(buffer)
+		n, err := reader.Read(buffer)
 		if n > 0 {
 			r.outputMu.Lock()
 			capture.Write(buffer[:n])
@@ -126,6 +129,26 @@ func (r *run) pump(stream sandbox.Stream, pipe *os.File) {
 			return
 		}
 	}
+}
+
+// lateReader reads on after its pipe's deadline while there is something: what
+// was written in time counts, however long the listener took.
+type lateReader struct {
+	pipe *os.File
+	late int // reads after the deadline
+}
+
+// maxLate is how many buffers a full pipe of the largest size holds, and one.
+const maxLate = 17
+
+func (r *lateReader) Read(p []byte) (int, error) {
+	n, err := r.pipe.Read(p)
+	if r.late < maxLate && errors.Is(err, os.ErrDeadlineExceeded) {
+		r.late++
+		r.pipe.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+		return r.pipe.Read(p)
+	}
+	return n, err
 }
 
 // feed copies the caller's input. A command that does not read it is no error.
@@ -249,6 +272,8 @@ func cmpOr(d, otherwise time.Duration) time.Duration {
 	return d
 }
 
+func hasNUL(s string) bool { return strings.ContainsRune(s, 0) }
+
 // checkSpec finds what a caller got wrong before anything is made.
 func checkSpec(ctx context.Context, spec sandbox.Spec) error {
 	switch {
@@ -260,6 +285,12 @@ func checkSpec(ctx context.Context, spec sandbox.Spec) error {
 		return errors.New("the program's name is empty")
 	case spec.Dir == "":
 		return errors.New("no working directory was given")
+	case hasNUL(spec.Command):
+		return errors.New("the command holds a NUL byte, which no shell can be given")
+	case slices.ContainsFunc(spec.Argv, hasNUL):
+		return errors.New("an argument holds a NUL byte, which no program can be given")
+	case slices.ContainsFunc(spec.Env, hasNUL):
+		return errors.New("the environment holds a NUL byte, which no program can be given")
 	}
 	return nil
 }
