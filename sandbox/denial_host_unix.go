@@ -1,0 +1,32 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// Permissions for access, as access(2) has them.
+const (
+	mayRead  = 4
+	mayWrite = 2
+	mayEnter = 1
+)
+
+// owned reports whether this process may change the attributes of a file.
+func owned(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (os.Geteuid() == 0 || int(st.Uid) == os.Geteuid())
+}
+
+// sticky reports whether the folder keeps this process from removing a file in
+// it that belongs to somebody else. file may be nil.
+func sticky(folder string, file fs.FileInfo) bool {
+	dir, err := os.Lstat(folder)
+	if err != nil {
+		return true
+	}
+	return file != nil && dir.Mode()&fs.ModeSticky != 0 && !owned(dir) && !owned(file)
+}
