@@ -29,15 +29,8 @@ type style struct {
 	closed bool // with markup: another text beside this one holds a ">"
 }
 
-// shown is an untrusted text as one visible line, in pieces that must not be
-// cut. The line tells every two texts apart:
-//
-//   - a line break, carriage return and tab are \n, \r and \t, any other
-//     character that is invisible, ambiguous or moves its neighbours is
-//     \u{202E}, and a byte that is not UTF-8 is \xff;
-//   - a backslash is doubled where it would otherwise read as one of these;
-//   - spaces are ␣ where they come in runs or at an end;
-//   - more than maxRun of the same are ⟨2000 spaces⟩ or ⟨400 × \n⟩.
+// shown is an untrusted text as one visible line, by the rules that Question
+// states, in pieces that must not be cut.
 type shown struct {
 	pieces  []piece
 	bytes   int // of the text

@@ -9,28 +9,10 @@ import (
 	"github.com/confine-dev/confine/sandbox"
 )
 
-// allFacts are the warnings of a question, the most important first. Each is
-// one sentence of ours in which untrusted text stands in quotes.
-func allFacts(r Request, g gain) []string {
-	facts := grantFacts(r, g)
-	facts = append(facts, envFacts(r.Env)...)
-	command := commandText(r)
-	facts = append(facts, textFacts("command", command)...)
-	facts = append(facts, textFacts("folder", r.Dir)...)
-	facts = append(facts, textFacts("input", r.Stdin)...)
-	st := style{prose: true, markup: true, closed: true}
-	for i, w := range r.Warnings {
-		if i == maxWarnings {
-			facts = append(facts, fmt.Sprintf("%d more warnings are not shown.", len(r.Warnings)-i))
-			break
-		}
-		short, _ := escape(w, st).fit(maxWarning)
-		facts = append(facts, "Note: "+openQuote+short+closeQuote)
-	}
-	return facts
-}
+// Facts are the warnings of a question. Each is one sentence of ours in which
+// untrusted text stands in quotes.
 
-// grantFacts say what a yes opens.
+// grantFacts say what a yes opens, the most important first.
 func grantFacts(r Request, g gain) []string {
 	var facts []string
 	if r.Kind == KindEscalation {
@@ -48,6 +30,23 @@ func grantFacts(r Request, g gain) []string {
 	facts = append(facts, listFact("Becomes writable", g.writable)...)
 	facts = append(facts, listFact("No longer protected from writing", g.unguarded)...)
 	return append(facts, listFact("No longer hidden from reading", g.readable)...)
+}
+
+// oddities say what else the person should know: what the command is given,
+// how it is written, and what the request warns of.
+func oddities(r Request) []string {
+	facts := envFacts(r.Env)
+	facts = append(facts, textFacts("command", commandText(r))...)
+	facts = append(facts, textFacts("folder", r.Dir)...)
+	facts = append(facts, textFacts("input", r.Stdin)...)
+	for i, w := range r.Warnings {
+		if i == maxWarnings {
+			return append(facts, fmt.Sprintf("%d more warnings are not shown.", len(r.Warnings)-i))
+		}
+		short, _ := escape(w, style{prose: true, markup: true, closed: true}).fit(maxWarning)
+		facts = append(facts, "Note: "+openQuote+short+closeQuote)
+	}
+	return facts
 }
 
 func envFacts(env map[string]string) []string {

@@ -10,8 +10,16 @@ import (
 	"github.com/confine-dev/confine/sandbox"
 )
 
-// Question is what a person is asked. Every text in it is escaped (see
-// EscapingHelp) and holds no line break, save Text, where each line is ours.
+// Question is what a person is asked. Every text in it is visible as it stands
+// and holds no line break, save Text, where each line is ours:
+//
+//   - \n, \r and \t are a line break, a carriage return and a tab; \u{202E} is a
+//     character that is invisible, ambiguous or moves its neighbours, \xff a byte
+//     that is not UTF-8; a backslash that would read as one of these is doubled;
+//   - ␣ is a space in a run or at an end; ⟨2000 spaces⟩ and ⟨400 × \n⟩ are long
+//     runs; ⟨9000 bytes not shown⟩ is what it says.
+//
+// No two texts that are shown whole look the same.
 type Question struct {
 	ID    string // unique; its first four characters stand in Title
 	RunID string
@@ -70,10 +78,6 @@ const (
 	maxWarning  = 400 // units of one warning of the request
 )
 
-// EscapingHelp explains to a person how texts in questions are written.
-const EscapingHelp = `Shown as escapes: \n line break, \t tab, \r carriage return, \u{…} a character that is invisible or misleading, ` +
-	`\xff a byte that is not text. A backslash before one of these letters is doubled. ␣ is a space; ⟨20 × a⟩ stands for twenty of the same.`
-
 // The options of every question.
 var (
 	refuse       = Option{ID: "refuse", Name: "Refuse", Kind: RejectOnce, Scope: ScopeOnce}
@@ -96,7 +100,7 @@ func newQuestion(r Request, id string, expires time.Time) Question {
 	exact, prose := style{}, style{prose: true}
 	command := commandText(r)
 	g := gained(r.Have, r.Want)
-	facts := allFacts(r, g)
+	opens, odd := grantFacts(r, g), oddities(r)
 	q := Question{
 		ID: id, RunID: show(r.RunID, exact), Kind: r.Kind,
 		Title:   title(r, g, id),
@@ -105,11 +109,11 @@ func newQuestion(r Request, id string, expires time.Time) Question {
 		Mode:   r.Have.Mode,
 		Wanted: Wanted{Mode: r.Want.Mode, Network: g.network, Write: showAll(g.writable)},
 		Reason: show(r.Reason, prose), Justification: show(r.Justification, prose),
-		Warnings:   facts,
+		Warnings:   append(slices.Clone(opens), odd...),
 		PolicyHash: r.Want.Hash(),
 		ExpiresAt:  expires,
 		Options:    options(r), DefaultOptionID: refuse.ID,
-		Text: text(r, g, facts, id),
+		Text: text(r, title(r, g, id), opens, odd),
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
 		q.Env = append(q.Env, show(name+"="+r.Env[name], exact))

@@ -18,47 +18,44 @@ type part struct {
 	keep   bool // never left out
 }
 
-// text lays a question out for clients that show nothing but a message. The
-// facts that decide come first, then the command; the model's own words last.
-func text(r Request, g gain, facts []string, id string) string {
-	field := func(s string, st style) shown {
-		st.markup, st.closed = true, others(r, s)
-		return escape(s, st)
-	}
+// text lays a question out for clients that show nothing but a message: what a
+// yes opens, then the command, then what is odd; the model's own words last.
+func text(r Request, title string, opens, odd []string) string {
 	exact, prose := style{}, style{prose: true}
 	parts := []part{
-		{label: title(r, g, id), keep: true},
+		{label: title, keep: true},
 		{label: "Configured: " + configured(r.Have) + ".", keep: true},
 	}
-	ours := len(grantFacts(r, g))
-	for i, f := range facts {
-		if i < ours {
-			parts = append(parts, part{label: f, keep: !strings.Contains(f, openQuote)})
-		}
+	for _, f := range opens {
+		list := strings.Contains(f, openQuote) // can be long, and the title tells the mode
+		parts = append(parts, part{label: f, keep: !list})
 	}
-	parts = append(parts, part{
-		label: commandLabel(r), quoted: true,
-		body: field(commandText(r), exact), floor: 140, keep: true,
-	}, part{label: "Folder", quoted: true, body: field(r.Dir, exact), floor: 60, keep: true})
+	parts = append(parts,
+		part{label: commandLabel(r), quoted: true, body: field(r, commandText(r), exact), floor: 140, keep: true},
+		part{label: "Folder", quoted: true, body: field(r, r.Dir, exact), floor: 60, keep: true})
 	if r.Stdin != "" {
-		parts = append(parts, part{
-			label: fmt.Sprintf("Input, %d bytes", len(r.Stdin)), quoted: true,
-			body: field(r.Stdin, exact), floor: 60, keep: true,
-		})
+		label := fmt.Sprintf("Input, %d bytes", len(r.Stdin))
+		parts = append(parts, part{label: label, quoted: true, body: field(r, r.Stdin, exact), floor: 60, keep: true})
 	}
-	for _, f := range facts[ours:] {
+	for _, f := range odd {
 		parts = append(parts, part{label: f})
 	}
 	if r.Justification != "" {
-		parts = append(parts, part{label: "The model says", quoted: true, body: field(r.Justification, prose), floor: 60})
+		parts = append(parts, part{label: "The model says", quoted: true, body: field(r, r.Justification, prose), floor: 60})
 	}
 	for _, f := range listFact("The sandbox refused", denials(r.Evidence)) {
 		parts = append(parts, part{label: f})
 	}
 	if r.Reason != "" {
-		parts = append(parts, part{label: "Reason", quoted: true, body: field(r.Reason, prose), floor: 60})
+		parts = append(parts, part{label: "Reason", quoted: true, body: field(r, r.Reason, prose), floor: 60})
 	}
 	return layout(parts, MaxText)
+}
+
+// field is an untrusted text of r for a client that may take it for HTML.
+func field(r Request, s string, st style) shown {
+	st.markup, st.closed = true, others(r, s)
+	return escape(s, st)
 }
 
 // others reports whether an untrusted text of r beside s could end an HTML tag
