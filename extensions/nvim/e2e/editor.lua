@@ -138,7 +138,7 @@ end
 function Editor:wait(request, ms)
   M.until_true(function()
     return request.done
-  end, 'a request is answered', ms or 120000)
+  end, 'a request is answered', ms or 330000)
   if request.err then
     error('answered by an error: ' .. vim.inspect(request.err), 2)
   end

@@ -76,7 +76,7 @@ export class Editor {
     const reply = this.conn.sendRequest(method, params, source.token).then(
       (result) => { this.events.push({ response: method, result }); return { result }; },
       (error) => { this.events.push({ response: method, error }); return { error }; });
-    return Object.assign(within(reply, `an answer to ${method}`, 120000), { cancel: () => source.cancel() });
+    return Object.assign(within(reply, `an answer to ${method}`, 330000), { cancel: () => source.cancel() });
   }
 
   async run(params) {

@@ -20,10 +20,11 @@ const git = (...args) => execFileSync('git', ['-C', workspace, ...args], { encod
 let passed = 0;
 const failures = [];
 async function chapter(title, tell) {
+  const started = Date.now();
   try {
     await tell();
     passed++;
-    console.log(`ok   ${title}`);
+    console.log(`ok   ${title} (${Date.now() - started} ms)`);
   } catch (error) {
     failures.push(title);
     console.log(`FAIL ${title}\n${error.stack}`);
@@ -80,11 +81,12 @@ await chapter('git commit works', async () => {
 });
 
 await chapter('go test works', async () => {
-  const result = await editor.run({ command: 'go test -v ./...', env: JSON.parse(need('STORY_GO_ENV')) });
+  const env = JSON.parse(need('STORY_GO_ENV'));
+  const result = await editor.run({ command: 'go test -v ./...', env, timeoutMs: 300000 }); // it builds much of the library first
   assert.equal(result.exitCode, 0, result.modelText);
   assert.match(result.stdout.text, /--- PASS: TestGreeting/);
   assert.match(result.stdout.text, /^ok\s+example\.test\/story\s/m);
-  const failing = await editor.run({ command: 'STORY_FAIL=1 go test ./...', env: JSON.parse(need('STORY_GO_ENV')) });
+  const failing = await editor.run({ command: 'STORY_FAIL=1 go test ./...', env });
   assert.equal(failing.exitCode, 1, failing.modelText);
   assert.equal(failing.sandbox.denied, false, 'a test that fails by itself is no denial');
 });
