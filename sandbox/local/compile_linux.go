@@ -66,6 +66,7 @@ func (e *Engine) compile(spec sandbox.Spec, program resolved, l *Launch, s *sess
 
 	base := script.Append(&l.Prepare)
 	init := script.place(e.init, program, l, base+l.Ruleset, p)
+	e.inherited.restore(script)
 	script.Append(&l.Confine)
 	script.Call(stepChdir, unix.SYS_CHDIR, Text(spec.Dir))
 	if err := script.execute(init, e.home.id, program, environment(spec.Env, l.Env), l); err != nil {

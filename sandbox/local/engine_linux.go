@@ -44,6 +44,8 @@ type Engine struct {
 	spawner *spawner
 	guard   *guardian
 
+	inherited inheritance
+
 	mu       sync.Mutex
 	sessions map[string]*sessionSlot // guarded by mu
 	closed   bool                    // guarded by mu
@@ -86,6 +88,7 @@ func (e *Engine) open() (err error) {
 	if e.init, err = openInit(); err != nil {
 		return err
 	}
+	e.inherited.init = e.init
 	if e.life, e.peer, err = socketPair(unix.SOCK_STREAM); err != nil {
 		return err
 	}

@@ -1,0 +1,69 @@
+package local
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// inheritance is what a command gets from whoever started this process, and
+// what the Go runtime changed for itself only.
+type inheritance struct {
+	init *os.File
+
+	once  sync.Once
+	files *unix.Rlimit // nil: leave the limit on open files as it is
+}
+
+// restore gives a child the limit on open files and the dispositions of signals
+// that a command expects: a shell cannot trap a signal that was ignored when it
+// started.
+func (h *inheritance) restore(s *Script) {
+	h.once.Do(func() { h.files = fileLimit(h.init) })
+	if h.files != nil {
+		s.Call("restoring the limit on open files", unix.SYS_PRLIMIT64, Int(0), Int(unix.RLIMIT_NOFILE), Struct(h.files), Int(0))
+	}
+	const lastSignal = 64
+	action := Bytes(make([]byte, 32)) // struct sigaction: SIG_DFL, no flags
+	for sig := 1; sig <= lastSignal; sig++ {
+		if sig != int(unix.SIGKILL) && sig != int(unix.SIGSTOP) {
+			s.Call("resetting signals", unix.SYS_RT_SIGACTION, Int(sig), action, Int(0), Int(8))
+		}
+	}
+}
+
+// fileLimit is the limit on open files that this process was started with, or
+// nil if it still has it. Package syscall raises the soft limit to the hard one
+// less one and puts it back only in children that it starts itself. So such a
+// child is looked at: the init, which changes no limits, told to execute what
+// cannot be executed.
+func fileLimit(init *os.File) *unix.Rlimit {
+	var now, first unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &now) != nil || now.Cur != now.Max-1 {
+		return nil
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil
+	}
+	defer null.Close()
+	n := null.Fd()
+	children.mu.RLock() // until the number is noted
+	defer children.mu.RUnlock()
+	const program = 4 // the init's place among the descriptors
+	pid, err := syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", program), []string{initName(0, "limits"), "/"},
+		&syscall.ProcAttr{Files: []uintptr{n, n, n, n, init.Fd()}, Env: []string{}})
+	if err != nil {
+		return nil
+	}
+	children.note(pid)
+	err = unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &first)
+	children.reap(pid)
+	if err != nil {
+		return nil
+	}
+	return &first
+}
