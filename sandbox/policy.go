@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Policy is what one command may do. It is resolved once per run from declared
@@ -42,18 +44,26 @@ type policyForm struct {
 }
 
 func (p Policy) form() policyForm {
-	f := policyForm{Mode: p.Mode, Network: p.Network, Roots: []string{}}
+	roots := make([]string, 0, len(p.Roots))
 	for _, r := range p.Roots {
-		f.Roots = append(f.Roots, r.identity())
+		roots = append(roots, r.identity())
 	}
-	slices.Sort(f.Roots)
-	f.Protected = sorted(p.Protected)
-	f.Unreadable = sorted(p.Unreadable)
-	return f
+	return policyForm{
+		Mode: p.Mode, Network: p.Network,
+		Roots: canonicalSet(roots), Protected: canonicalSet(p.Protected), Unreadable: canonicalSet(p.Unreadable),
+	}
 }
 
-func sorted(in []string) []string {
-	out := append([]string{}, in...)
+// canonicalSet sorts and drops what is there twice. A path that is not UTF-8 is
+// quoted, because JSON would make all such paths look the same.
+func canonicalSet(in []string) []string {
+	out := make([]string, 0, len(in))
+	for _, s := range in {
+		if !utf8.ValidString(s) {
+			s = strconv.QuoteToASCII(s)
+		}
+		out = append(out, s)
+	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
@@ -72,7 +82,8 @@ func (p Policy) Hash() string {
 // Equal reports whether both policies allow the same.
 func (p Policy) Equal(o Policy) bool { return p.Hash() == o.Hash() }
 
-// String is the policy in one line, for people and logs.
+// String is the policy in one line, for people and logs: + writable, - read-only
+// below a writable folder, ! unreadable.
 func (p Policy) String() string {
 	var b strings.Builder
 	b.WriteString(string(p.Mode))
@@ -83,6 +94,9 @@ func (p Policy) String() string {
 	}
 	for _, path := range p.Protected {
 		fmt.Fprintf(&b, " -%q", path)
+	}
+	for _, path := range p.Unreadable {
+		fmt.Fprintf(&b, " !%q", path)
 	}
 	if p.Network {
 		b.WriteString(" +network")

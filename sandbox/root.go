@@ -1,9 +1,7 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,9 +44,6 @@ func DeclareRoot(path string, forbidden Forbidden) (*Root, error) {
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("resolving root %q: %w", path, fs.ErrNotExist)
-		}
 		return nil, fmt.Errorf("resolving root %q: %w", path, err)
 	}
 	if reason := forbidden.reason(real); reason != "" {
@@ -66,7 +61,7 @@ func (f Forbidden) reason(real string) string {
 	if real == "/" || filepath.VolumeName(real)+string(filepath.Separator) == real {
 		return "it is the root of the file system"
 	}
-	if f.Home != "" && Within(canonical(f.Home), real) {
+	if f.Home != "" && holds(real, canonical(f.Home)) {
 		return "it is the home folder or lies above it; open a project folder instead"
 	}
 	for _, own := range f.Own {
@@ -74,11 +69,31 @@ func (f Forbidden) reason(real string) string {
 			continue
 		}
 		own = canonical(own)
-		if Within(own, real) || Within(real, own) && isDir(own) {
+		if holds(real, own) || isDir(own) && holds(own, real) {
 			return fmt.Sprintf("confine keeps its own files at %q", own)
 		}
 	}
 	return ""
+}
+
+// holds reports whether path is folder or lies below it, also where a bind
+// mount or a file system that ignores case gives the folder another name.
+func holds(folder, path string) bool {
+	if Within(path, folder) {
+		return true
+	}
+	info, err := os.Stat(folder)
+	if err != nil {
+		return false
+	}
+	for ; ; path = filepath.Dir(path) {
+		if above, err := os.Stat(path); err == nil && os.SameFile(info, above) {
+			return true
+		}
+		if path == filepath.Dir(path) {
+			return false
+		}
+	}
 }
 
 func isDir(path string) bool {
