@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// maxDenialsShown bounds what a person has to read.
+const maxDenialsShown = 5
+
+func denied(result proto.RunResult) bool {
+	return result.Sandbox != nil && result.Sandbox.Denied
+}
+
+// targets are the wider modes that may be asked for, narrowest first.
+func targets(result proto.RunResult) []sandbox.Mode {
+	if result.Escalation == nil {
+		return nil
+	}
+	return result.Escalation.Targets
+}
+
+// printDenials says what the sandbox refused.
+func printDenials(result proto.RunResult) {
+	denials := result.Sandbox.Denials
+	if len(denials) == 0 {
+		printNote("the sandbox (%s) refused something", result.Sandbox.Mode)
+	}
+	for i, d := range denials {
+		if i == maxDenialsShown {
+			printNote("and %d more", len(denials)-i)
+			break
+		}
+		printNote("the sandbox (%s) refused: %s", result.Sandbox.Mode, describe(d))
+	}
+}
+
+func describe(d sandbox.Denial) string {
+	object := d.Path
+	if object == "" {
+		object = d.Address
+	}
+	text := d.Op
+	if object != "" {
+		text += " " + object
+	}
+	if d.Errno != "" {
+		text += " (" + d.Errno + ")"
+	}
+	if d.Count > 1 {
+		text += fmt.Sprintf(", %d times", d.Count)
+	}
+	return text
+}
+
+// helpfulTarget is the narrowest mode under which what was refused would work,
+// or the widest target if that cannot be told.
+func helpfulTarget(result proto.RunResult, workspace string) sandbox.Mode {
+	modes := targets(result)
+	widest := modes[len(modes)-1]
+	if !slices.Contains(modes, sandbox.WorkspaceWrite) || len(result.Sandbox.Denials) == 0 {
+		return widest
+	}
+	if real, err := filepath.EvalSymlinks(workspace); err == nil {
+		workspace = real
+	}
+	for _, d := range result.Sandbox.Denials {
+		if d.Path == "" || !sandbox.Within(d.Path, workspace) {
+			return widest
+		}
+	}
+	return sandbox.WorkspaceWrite
+}
+
+// wideningHint says how the command could be run wider.
+func wideningHint(result proto.RunResult, workspace string) string {
+	for _, d := range result.Sandbox.Denials {
+		if d.Address != "" {
+			return "to let the command reach the network, run it again with --network"
+		}
+	}
+	if len(targets(result)) == 0 {
+		return "run \"confine doctor\" to see the settings in force"
+	}
+	mode := helpfulTarget(result, workspace)
+	if mode == sandbox.WorkspaceWrite {
+		return fmt.Sprintf("to let the command write below %s, run it again with --mode %s", workspace, mode)
+	}
+	return fmt.Sprintf("to run the command without a sandbox, if you trust it, run it again with --mode %s", mode)
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/confine-dev/confine/cmd/confine/config"
+	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/sandbox"
+)
+
+var doctorCommand = command{
+	name:     "doctor",
+	synopsis: "[--json]",
+	summary:  "Say what this machine can enforce and how confine is set.",
+	details: `
+Every provider is tried, not looked up. --json prints one object; its fields are
+described in docs/troubleshooting.md and stay.
+
+Exit status: 0 if the configured mode can be enforced, else 1; 2 for a mistake in
+these arguments.`,
+	run:    runDoctor,
+	failed: exitUnenforceable,
+}
+
+// diagnosis is what `confine doctor --json` prints. The field names are
+// stable; docs/troubleshooting.md describes them.
+type diagnosis struct {
+	OK        bool             `json:"ok"`
+	Problems  []string         `json:"problems"` // why not, and what to do
+	Mode      sandbox.Mode     `json:"mode"`     // configured; empty if the settings cannot be read
+	Provider  string           `json:"provider"` // that confines commands; "none" if nothing does
+	Settings  []proto.Setting  `json:"settings"`
+	Providers []sandbox.Report `json:"providers"`
+	Paths     diagnosedPaths   `json:"paths"`
+	Build     buildFacts       `json:"build"`
+}
+
+type diagnosedPaths struct {
+	Settings       string `json:"settings"` // empty if there is no place for it
+	SettingsExists bool   `json:"settingsExists"`
+	State          string `json:"state"`
+	Program        string `json:"program"`
+}
+
+func runDoctor(args []string) (int, error) {
+	flags := newFlags("doctor")
+	asJSON := flags.Bool("json", false, "")
+	if err := parseOnlyFlags(flags, args); err != nil {
+		return 0, err
+	}
+	d := diagnose(context.Background())
+	status := 0
+	if !d.OK {
+		status = exitUnenforceable
+	}
+	if *asJSON {
+		return status, printJSON(d)
+	}
+	var b strings.Builder
+	d.print(&b)
+	if _, err := io.WriteString(os.Stdout, b.String()); err != nil {
+		return 0, fmt.Errorf("writing the diagnosis: %w", err)
+	}
+	return status, nil
+}
+
+// diagnose asks a server in this process, so that the answer is an editor's.
+func diagnose(ctx context.Context) diagnosis {
+	d := diagnosis{
+		Problems:  []string{},
+		Provider:  sandbox.ProviderNone,
+		Settings:  []proto.Setting{},
+		Providers: []sandbox.Report{},
+		Paths:     diagnosePaths(config.FindPaths()),
+		Build:     readBuildFacts(),
+	}
+	w, err := newWiring(wiringOptions{})
+	if err != nil {
+		d.problem(err)
+		return d
+	}
+	defer w.close()
+	d.Mode = w.settings.Mode
+	c, err := connect(ctx, w.server, clientOptions{})
+	if err != nil {
+		d.problem(err)
+		return d
+	}
+	defer c.close()
+	var capabilities proto.Capabilities
+	if err := c.conn.Call(ctx, proto.MethodCapabilities, proto.CapabilitiesParams{Wait: true}, &capabilities); err != nil {
+		d.problem(err)
+		return d
+	}
+	d.Settings, d.Providers, d.Provider = capabilities.Settings, capabilities.Providers, capabilities.Provider
+	d.OK, d.Problems = d.verdict(w.settings.Provider)
+	if !d.OK {
+		d.Provider = sandbox.ProviderNone
+	}
+	return d
+}
+
+func (d *diagnosis) problem(err error) {
+	text := err.Error()
+	if h, ok := errors.AsType[hinter](err); ok {
+		text += "; " + h.Hint()
+	}
+	d.Problems = append(d.Problems, text)
+}
+
+// verdict says whether the configured mode can be enforced, or why not.
+func (d diagnosis) verdict(configured string) (ok bool, problems []string) {
+	problems = []string{}
+	if !d.Mode.Confined() {
+		return true, problems // nothing is to be enforced
+	}
+	for _, report := range d.Providers {
+		switch {
+		case report.Provider == d.Provider && report.Usable:
+			return true, []string{}
+		case configured == sandbox.ProviderAuto || configured == report.Provider:
+			sentence := append([]string{fmt.Sprintf("provider %s cannot be used: %s", report.Provider, report.Reason)}, report.Remedies...)
+			problems = append(problems, strings.Join(sentence, "; "))
+		}
+	}
+	return false, problems
+}
+
+func diagnosePaths(paths config.Paths) diagnosedPaths {
+	d := diagnosedPaths{Settings: paths.SettingsFile(), State: paths.StateDir}
+	if _, err := os.Stat(d.Settings); d.Settings != "" && !errors.Is(err, fs.ErrNotExist) {
+		d.SettingsExists = true
+	}
+	d.Program, _ = os.Executable() // empty if it cannot be told
+	return d
+}
+
+// print writes the diagnosis in plain words.
+func (d diagnosis) print(w io.Writer) {
+	fmt.Fprintf(w, "%s\n\n", d.summary())
+	for _, problem := range d.Problems {
+		fmt.Fprintf(w, "  problem: %s\n", printable(problem))
+	}
+	fmt.Fprintf(w, "Settings\n")
+	for _, s := range d.Settings {
+		printRow(w, "  %-15s  %-18v  %s", s.Key, s.Value, printable(s.Origin))
+	}
+	if d.Paths.SettingsExists {
+		fmt.Fprintf(w, "  file: %s\n", printable(d.Paths.Settings))
+	} else {
+		fmt.Fprintf(w, "  file: %s (does not exist)\n", printable(d.Paths.Settings))
+	}
+	fmt.Fprintf(w, "\nProviders\n")
+	for _, report := range d.Providers {
+		printReport(w, report)
+	}
+	fmt.Fprintf(w, "\nPaths\n  state    %s\n  program  %s\n", printable(d.Paths.State), printable(d.Paths.Program))
+	fmt.Fprintf(w, "\nVersion\n  %s\n", d.Build)
+}
+
+func (d diagnosis) summary() string {
+	switch {
+	case d.Mode == "":
+		return "confine cannot run commands here."
+	case !d.OK:
+		return fmt.Sprintf("Commands are refused: mode %s is configured and cannot be enforced.", d.Mode)
+	case !d.Mode.Confined():
+		return fmt.Sprintf("Commands run in mode %s: confine does not confine them.", d.Mode)
+	}
+	return fmt.Sprintf("Commands run in mode %s, confined by %s.", d.Mode, d.Provider)
+}
+
+// printReport writes what one provider can do, and what it was seen to do.
+func printReport(w io.Writer, report sandbox.Report) {
+	name := report.Provider
+	if report.Version != "" {
+		name += " (" + report.Version + ")"
+	}
+	if !report.Usable {
+		fmt.Fprintf(w, "  %s: not usable: %s\n", printable(name), printable(report.Reason))
+	} else {
+		fmt.Fprintf(w, "  %s: usable\n", printable(name))
+		if report.Reason != "" {
+			fmt.Fprintf(w, "    %s\n", printable(report.Reason))
+		}
+	}
+	if len(report.Layers) > 0 {
+		fmt.Fprintf(w, "    layers: %s\n", printable(strings.Join(report.Layers, ", ")))
+	}
+	for _, facet := range sandbox.Facets {
+		if f, ok := report.Facets[facet]; ok {
+			printRow(w, "    %-11s  %-10s  %s", facet, f.State, printable(f.Reason))
+		}
+	}
+	for _, check := range report.Checks {
+		outcome := "ok"
+		if !check.OK {
+			outcome = "failed"
+		}
+		printRow(w, "    check %s: %s %s", printable(check.Name), outcome, printable(check.Detail))
+	}
+	for _, remedy := range report.Remedies {
+		fmt.Fprintf(w, "    remedy: %s\n", printable(remedy))
+	}
+}
+
+// printRow prints a line of columns, the last of which may be empty.
+func printRow(w io.Writer, format string, columns ...any) {
+	fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf(format, columns...), " "))
+}

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package main
+
+import "github.com/confine-dev/confine/sandbox/local"
+
+// embedded is the provider that needs nothing installed; nil where there is
+// none.
+func embedded() local.Wrapper { return nil }

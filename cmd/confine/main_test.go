@@ -1,0 +1,87 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/confine-dev/confine/sandbox/local"
+)
+
+// asConfine makes the test binary be confine, so that tests run the real
+// program without building it again.
+const asConfine = "CONFINE_TEST_AS_CONFINE"
+
+func TestMain(m *testing.M) {
+	local.Child(os.Args) // the program under test starts itself as its helpers
+	if os.Getenv(asConfine) != "" {
+		os.Unsetenv(asConfine) // commands shall not inherit it
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// world is a place of its own for the program under test: a home folder, and a
+// workspace beside it.
+type world struct {
+	home, work string
+	env        []string
+}
+
+func newWorld(t *testing.T) world {
+	t.Helper()
+	// Not in /tmp, of which a confined command sees its own.
+	base := "/var/tmp"
+	if _, err := os.Stat(base); err != nil {
+		base = ""
+	}
+	top, err := os.MkdirTemp(base, "confine-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(top); err != nil {
+			t.Error(err)
+		}
+	})
+	w := world{home: top + "/home", work: top + "/work"}
+	for _, dir := range []string{w.home, w.work} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.env = []string{asConfine + "=1", "HOME=" + w.home, "PATH=/usr/local/bin:/usr/bin:/bin",
+		"GORACE=atexit_sleep_ms=0"} // else each program ends a second later under the race detector
+	return w
+}
+
+// confine returns the program under test, ready to be started in the workspace.
+func (w world) confine(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Env = w.work, w.env
+	return cmd
+}
+
+// requireSandbox skips a test where nothing can be enforced.
+func requireSandbox(t *testing.T) {
+	t.Helper()
+	out, err := newWorld(t).confine(t, "doctor").CombinedOutput()
+	require(t, err == nil, "confine doctor says:\n"+string(out))
+}
+
+// require skips a test that cannot run here, and fails it where it must run.
+func require(t *testing.T, condition bool, why string) {
+	t.Helper()
+	if condition {
+		return
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatalf("this test must run on CI: %s", why)
+	}
+	t.Skip(why)
+}

@@ -1,0 +1,307 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/confine-dev/confine/rpc"
+	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/sandbox"
+)
+
+var runCommand = command{
+	name:     "run",
+	synopsis: "[flags] ('COMMAND' | -- COMMAND | -- PROGRAM ARGUMENT… | --command-file FILE)",
+	summary:  "Run one command in the sandbox and end as it does.",
+	details: `
+COMMAND is one word that bash runs; put it in quotes. Several words behind -- are
+a program and its arguments, which no shell sees.
+
+  --mode MODE          read-only, workspace-write, danger-full-access or
+                       external-sandbox; default: the setting sandbox_mode
+  --network            let the command reach the network; default: the setting
+                       network_access
+  --workspace DIR      the folder that workspace-write makes writable; default:
+                       the working directory
+  --cwd DIR            the working directory; default: the current directory
+  --timeout DURATION   end the command after this time, such as 90s; default 2m,
+                       at most 10m
+  --env NAME=VALUE     set a variable for the command; may be given again
+  --provider NAME      auto, landlock, bwrap or seatbelt; default: the setting
+                       provider
+  --command-file FILE  read COMMAND from a file
+  --json               print the run result as one line of JSON instead of the
+                       output; after a failure, an object with the key "error"
+
+What you name here counts as configured: you are not asked about it. When the
+sandbox refused something and standard input and standard error are a terminal,
+you are asked there whether the command may run once more, wider.
+
+Standard input passes to the command unless it is a terminal; in a shell loop,
+give </dev/null to keep the loop's own input.
+
+Exit status: that of the command; 128 and the number of the signal that ended
+it; 124 after the timeout; 125 if confine failed or refused, with the reason on
+standard error; 126 and 127 if PROGRAM cannot be executed or was not found; 2 for
+a mistake in these arguments.`,
+	run:    runRun,
+	failed: exitNotRun,
+}
+
+func runRun(args []string) (int, error) {
+	options, err := parseRunOptions(args)
+	status := 0
+	if err == nil {
+		status, err = runInSandbox(options)
+	}
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return status, err
+	}
+	status = failureStatus(err)
+	switch {
+	case options.json:
+		return status, printJSON(map[string]any{"error": errorObject(err)})
+	case !errors.Is(err, syscall.EPIPE): // whoever closed the pipe knows
+		printError(err)
+	}
+	return status, nil
+}
+
+func runInSandbox(options runOptions) (_ int, err error) {
+	r := &runner{options: options, interrupts: watchInterrupts()}
+	defer r.interrupts.stop()
+	wiring := wiringOptions{named: options.named, stdin: commandStdin(os.Stdin)}
+	if !options.json {
+		r.output = newLiveOutput(os.Stdout, os.Stderr, r.kill)
+		defer r.output.close()
+		wiring.output = r.output
+	}
+	w, err := newWiring(wiring)
+	if err != nil {
+		return 0, err
+	}
+	defer w.close()
+	o := clientOptions{folder: options.workspace}
+	if canAsk(options) {
+		o.ask = r.ask
+	}
+	if r.client, err = connect(context.Background(), w.server, o); err != nil {
+		return 0, err
+	}
+	defer r.client.close()
+	if len(r.client.refused) > 0 && w.settings.Mode == sandbox.WorkspaceWrite {
+		// Running all the same would only make every write fail.
+		return 0, withHint(errors.New("making the workspace writable: "+r.client.refused[0].Reason), "name another folder with --workspace DIR")
+	}
+	return r.run()
+}
+
+// commandStdin is what the command reads: nothing if the person's keyboard is
+// there, which the questions need.
+func commandStdin(stdin *os.File) io.Reader {
+	if isTerminal(stdin) {
+		return nil
+	}
+	// Not the file itself: a descriptor of the host can be more than a stream.
+	return struct{ io.Reader }{stdin}
+}
+
+// canAsk reports whether a person sits at the terminal.
+func canAsk(options runOptions) bool {
+	return !options.json && isTerminal(os.Stdin) && isTerminal(os.Stderr)
+}
+
+// runner runs one command, and once more if the person widens it.
+type runner struct {
+	options    runOptions
+	client     *client
+	interrupts *interrupts
+	output     *liveOutput // nil with --json
+}
+
+// Ids of the two possible runs.
+const (
+	firstRun  = "run-1"
+	secondRun = "run-2"
+)
+
+// run returns the status to exit with.
+func (r *runner) run() (int, error) {
+	params := r.options.params
+	params.RunID = firstRun
+	result, err := r.perform(proto.MethodRunCommand, params)
+	if err != nil {
+		return 0, err
+	}
+	if r.options.json {
+		return r.status(result), printJSON(result)
+	}
+	if !denied(result) || r.interrupts.signal() != nil {
+		return r.status(result), refusal(result)
+	}
+	printDenials(result)
+	if !canAsk(r.options) || len(targets(result)) == 0 {
+		printHint("%s", wideningHint(result, r.options.workspace))
+		return r.status(result), nil
+	}
+	return r.escalate(result)
+}
+
+// escalate asks whether the command may run again, wider, and runs it.
+func (r *runner) escalate(first proto.RunResult) (int, error) {
+	params := proto.EscalationParams{
+		RunID:              first.RunID,
+		NewRunID:           secondRun,
+		SandboxPermissions: helpfulTarget(first, r.options.workspace),
+		Justification:      "nothing; confine run asks this by itself",
+	}
+	second, err := r.perform(proto.MethodRequestEscalation, params)
+	if err != nil {
+		return 0, err
+	}
+	if second.Status == proto.StatusRefused || second.Status == proto.StatusCancelled && second.ExitCode == nil {
+		printNote("the command did not run again")
+		return r.status(first), nil
+	}
+	if denied(second) {
+		printDenials(second)
+		printHint("%s", wideningHint(second, r.options.workspace))
+	}
+	return r.status(second), nil
+}
+
+// perform makes one request that runs a command, and returns when its output
+// is written.
+func (r *runner) perform(method string, params any) (result proto.RunResult, err error) {
+	defer r.interrupts.onFirst(r.kill)()
+	err = r.client.conn.Call(context.Background(), method, params, &result)
+	if r.output != nil {
+		lost, outputErr := r.output.flush()
+		switch {
+		case outputErr != nil:
+			return result, outputErr
+		case lost > 0:
+			// A status of 0 would make a script take the output for complete.
+			return result, withHint(fmt.Errorf("passing the command's output on: %d bytes came faster than they were taken and were dropped", lost),
+				"let the command write to a file")
+		}
+	}
+	if err != nil {
+		return result, advise(err)
+	}
+	return result, nil
+}
+
+// kill ends what runs, and what is about to begin, until the connection ends:
+// after it nothing is to run any more.
+func (r *runner) kill() {
+	for {
+		for _, id := range []string{firstRun, secondRun} {
+			err := r.client.conn.Call(context.Background(), proto.MethodRunsKill, proto.RunParams{RunID: id}, nil)
+			if errors.Is(err, rpc.ErrClosed) {
+				return
+			}
+		}
+		time.Sleep(20 * time.Millisecond) // a run that has not begun yet cannot be ended yet
+	}
+}
+
+// ask brings a question of the server to the terminal.
+func (r *runner) ask(ctx context.Context, question proto.Question) proto.ApprovalAnswer {
+	t, err := openTerminal()
+	if err != nil {
+		printError(err)
+		return proto.ApprovalAnswer{Outcome: proto.ApprovalOutcome{Outcome: proto.OutcomeCancelled}}
+	}
+	defer t.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer r.interrupts.onFirst(cancel)()
+	return t.ask(ctx, question)
+}
+
+// status maps how a run ended to the status that confine exits with.
+func (r *runner) status(result proto.RunResult) int {
+	switch sig := r.interrupts.signal(); {
+	case sig != nil:
+		return interruptStatus(sig)
+	case result.TimedOut:
+		return exitTimedOut
+	case result.ExitCode != nil:
+		return *result.ExitCode
+	case result.Signal != "":
+		return exitSignalled + signalNumber(result.Signal)
+	}
+	return exitNotRun
+}
+
+// refusal is the reason why a run never ran; nil if it did.
+func refusal(result proto.RunResult) error {
+	if result.Status != proto.StatusRefused {
+		return nil
+	}
+	return withHint(errors.New("the command was refused and did not run"), "run \"confine doctor\" to see the settings in force")
+}
+
+// failureStatus maps an error to the status that confine exits with.
+func failureStatus(err error) int {
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		return exitSignalled + int(syscall.SIGPIPE)
+	}
+	switch sandbox.StartErrorKind(failureData(err).Code) {
+	case sandbox.ProgramNotFound:
+		return exitNotFound
+	case sandbox.ProgramNotExecutable:
+		return exitNotExecutable
+	}
+	return exitNotRun
+}
+
+// failureData is the data of a server's error; zero for any other error.
+func failureData(err error) (data proto.FailureData) {
+	wire, ok := errors.AsType[*rpc.Error](err)
+	if !ok {
+		return data
+	}
+	if raw, ok := wire.Data.(json.RawMessage); ok {
+		json.Unmarshal(raw, &data) // what cannot be read stays zero
+	}
+	return data
+}
+
+// advise adds to a server's error what the person can do.
+func advise(err error) error {
+	data := failureData(err)
+	switch {
+	case len(data.Remedies) > 0:
+		return withHint(err, strings.Join(data.Remedies, "\n"))
+	case data.Code == string(sandbox.BadWorkingDirectory):
+		return withHint(err, "name another folder with --cwd DIR")
+	case data.Code == string(sandbox.ProgramNotFound), data.Code == string(sandbox.ProgramNotExecutable):
+		return withHint(err, "to have a shell run it, give the whole command as one word")
+	}
+	return withHint(err, "run \"confine doctor\" to see what this machine can enforce")
+}
+
+// errorObject is what --json prints for a failure, in the form of the wire.
+func errorObject(err error) proto.Error {
+	object := proto.Error{Code: proto.CodeInternalError, Message: err.Error()}
+	if wire, ok := errors.AsType[*rpc.Error](err); ok {
+		object.Code = wire.Code
+	}
+	if data := failureData(err); data.Code != "" {
+		object.Data = &data
+	}
+	return object
+}

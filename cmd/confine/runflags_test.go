@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/confine-dev/confine/cmd/confine/config"
+	"github.com/confine-dev/confine/sandbox"
+)
+
+func TestRunOptionsCommand(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "command")
+	text := "echo one\necho 'two'\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args    []string
+		command string
+		argv    []string
+	}{
+		{[]string{"echo hi"}, "echo hi", nil},
+		{[]string{"--", "echo hi"}, "echo hi", nil},
+		{[]string{"--json", "--", "--looks-like-a-flag"}, "--looks-like-a-flag", nil},
+		{[]string{"--", "ls", "-la", "a b"}, "", []string{"ls", "-la", "a b"}},
+		{[]string{"--command-file", file}, text, nil},
+	} {
+		o, err := parseRunOptions(test.args)
+		if err != nil {
+			t.Errorf("%q: %v", test.args, err)
+			continue
+		}
+		if o.params.Command != test.command || !slices.Equal(o.params.Argv, test.argv) {
+			t.Errorf("%q: got %q, %q", test.args, o.params.Command, o.params.Argv)
+		}
+	}
+}
+
+func TestRunOptionsMistakes(t *testing.T) {
+	dir := t.TempDir()
+	nul := filepath.Join(dir, "nul")
+	if err := os.WriteFile(nul, []byte("echo\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{nil, "no command"},
+		{[]string{""}, "empty"},
+		{[]string{" \n"}, "empty"},
+		{[]string{"ls", "-la"}, "more than one word"},
+		{[]string{"ls", "--network"}, "more than one word"},
+		{[]string{"--mode", "full", "ls"}, "unknown sandbox mode"},
+		{[]string{"--mode=", "ls"}, "unknown sandbox mode"},
+		{[]string{"--provider", "none", "ls"}, "unknown provider"},
+		{[]string{"--timeout", "11m", "ls"}, "out of range"},
+		{[]string{"--timeout", "0", "ls"}, "out of range"},
+		{[]string{"--timeout", "soon", "ls"}, "timeout"},
+		{[]string{"--env", "NAME", "ls"}, "NAME=VALUE"},
+		{[]string{"--env", "=v", "ls"}, "NAME=VALUE"},
+		{[]string{"--workspace", filepath.Join(dir, "missing"), "ls"}, "not a folder"},
+		{[]string{"--workspace", nul, "ls"}, "not a folder"},
+		{[]string{"--command-file", nul}, "NUL"},
+		{[]string{"--command-file", filepath.Join(dir, "missing")}, "opening the command file"},
+		{[]string{"--command-file", nul, "ls"}, "two commands"},
+		{[]string{"--no-such-flag", "ls"}, "no-such-flag"},
+	} {
+		_, err := parseRunOptions(test.args)
+		usage, ok := errors.AsType[*usageError](err)
+		if !ok || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%q: got %v, want a usage error that says %q", test.args, err, test.says)
+			continue
+		}
+		if usage.Hint() == "" {
+			t.Errorf("%q: no hint", test.args)
+		}
+	}
+}
+
+func TestRunOptionsNameSettings(t *testing.T) {
+	o, err := parseRunOptions([]string{"--mode", "workspace-write", "--network", "ls"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := config.Defaults()
+	o.named(&s)
+	if s.Mode != sandbox.WorkspaceWrite || !s.Network || s.Provider != "auto" {
+		t.Errorf("got %+v", s)
+	}
+	for key, want := range map[string]string{
+		"sandbox_mode": "command line", "network_access": "command line", "provider": "default", "approval_policy": "default",
+	} {
+		if s.Origins[key] != want {
+			t.Errorf("origin of %s: got %q, want %q", key, s.Origins[key], want)
+		}
+	}
+
+	o, err = parseRunOptions([]string{"--network=false", "ls"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Network = true
+	if o.named(&s); s.Network {
+		t.Error("--network=false does not narrow")
+	}
+}
+
+func TestRunOptionsFolders(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, test := range []struct {
+		args           []string
+		cwd, workspace string
+	}{
+		{nil, here, here},
+		{[]string{"--cwd", dir}, dir, dir},
+		{[]string{"--workspace", dir}, here, dir},
+		{[]string{"--workspace", ".", "--cwd", "testdata"}, filepath.Join(here, "testdata"), here},
+	} {
+		o, err := parseRunOptions(append(test.args, "ls"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.params.Cwd != test.cwd || o.workspace != test.workspace {
+			t.Errorf("%q: got cwd %q, workspace %q", test.args, o.params.Cwd, o.workspace)
+		}
+	}
+}

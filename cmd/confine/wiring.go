@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/confine-dev/confine/approval"
+	"github.com/confine-dev/confine/cmd/confine/config"
+	"github.com/confine-dev/confine/rpc/server"
+	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/local"
+)
+
+// wiring is a server with everything it needs, the same for every subcommand.
+type wiring struct {
+	server   *server.Server
+	settings config.Settings
+	paths    config.Paths
+
+	closers []func() error // last opened, first closed
+}
+
+// wiringOptions are what the subcommands do differently.
+type wiringOptions struct {
+	named  func(*config.Settings) // changes the settings that were loaded; nil for none
+	stdin  io.Reader              // see attached
+	output *liveOutput            // see attached
+	log    *slog.Logger           // nil discards
+	trace  io.Writer              // gets every message; nil for none
+}
+
+// newWiring loads the settings and makes a server. Close it.
+func newWiring(o wiringOptions) (_ *wiring, err error) {
+	w := &wiring{paths: config.FindPaths()}
+	defer func() {
+		if err != nil {
+			w.close()
+		}
+	}()
+	if w.settings, err = loadSettings(w.paths, o.named); err != nil {
+		return nil, err
+	}
+	if err := config.EnsurePrivate(w.paths.StateDir); err != nil {
+		return nil, err
+	}
+	gate, err := w.openGate()
+	if err != nil {
+		return nil, err
+	}
+	p, err := w.openProviders(o)
+	if err != nil {
+		return nil, err
+	}
+	w.server = server.New(server.Options{
+		Version:        readBuildFacts().Version,
+		Confined:       p.confined,
+		ConfinedReport: p.report,
+		Unconfined:     p.unconfined,
+		Gate:           gate,
+		Settings: server.Settings{
+			Mode:           w.settings.Mode,
+			Network:        w.settings.Network,
+			Provider:       w.settings.Provider,
+			ApprovalPolicy: w.settings.ApprovalPolicy,
+			Origins:        w.settings.Origins,
+		},
+		Forbidden: w.forbidden(),
+		HostEnv:   os.Environ(),
+		SpillDir:  p.spill,
+		Log:       o.log,
+		Trace:     o.trace,
+	})
+	return w, nil
+}
+
+// close ends everything that the server started and removes what it made.
+func (w *wiring) close() error {
+	var errs []error
+	for i := len(w.closers) - 1; i >= 0; i-- {
+		errs = append(errs, w.closers[i]())
+	}
+	w.closers = nil
+	return errors.Join(errs...)
+}
+
+func loadSettings(paths config.Paths, named func(*config.Settings)) (config.Settings, error) {
+	settings, err := config.Load(paths.SettingsFile())
+	if err != nil {
+		return settings, withHint(err, "correct the file; docs/configuration.md lists what may stand in it")
+	}
+	if named != nil {
+		named(&settings)
+	}
+	return settings, nil
+}
+
+// openGate opens the audit file, without which nothing can be allowed.
+func (w *wiring) openGate() (*approval.Gate, error) {
+	audit, err := approval.OpenAudit(filepath.Join(w.paths.StateDir, "audit.jsonl"), approval.AuditOptions{})
+	if err != nil {
+		return nil, err
+	}
+	w.closers = append(w.closers, audit.Close)
+	gate, err := approval.New(approval.Options{Policy: approval.Policy(w.settings.ApprovalPolicy), Audit: audit})
+	if err != nil {
+		return nil, err
+	}
+	w.closers = append(w.closers, func() error { return gate.Close(context.Background()) })
+	return gate, nil
+}
+
+// providers are what runs commands.
+type providers struct {
+	confined, unconfined sandbox.Provider
+	report               func(context.Context) []sandbox.Report
+	spill                string
+}
+
+func (w *wiring) openProviders(o wiringOptions) (providers, error) {
+	wrapper := embedded()
+	engine, err := local.New(wrapper, local.Options{StateDir: w.paths.StateDir, Log: o.log, OwnsChildren: true})
+	if err != nil {
+		return providers{}, fmt.Errorf("preparing to run commands: %w", err)
+	}
+	w.closers = append(w.closers, engine.Close)
+
+	p := providers{confined: engine, unconfined: engine.Unconfined(), spill: engine.SpillDir()}
+	if wrapper == nil {
+		p.confined = noLandlock
+	}
+	known := []sandbox.Provider{p.confined}
+	for _, a := range notBuilt {
+		known = append(known, a)
+		if a.name == w.settings.Provider {
+			p.confined = a
+		}
+	}
+	p.report = func(ctx context.Context) []sandbox.Report {
+		reports := make([]sandbox.Report, len(known))
+		for i, provider := range known {
+			reports[i] = provider.Probe(ctx)
+		}
+		return reports
+	}
+	if o.stdin != nil || o.output != nil {
+		p.confined, p.unconfined = attached{p.confined, o.stdin, o.output}, attached{p.unconfined, o.stdin, o.output}
+	}
+	return p, nil
+}
+
+// forbidden lists the folders that no command may be given for writing.
+func (w *wiring) forbidden() sandbox.Forbidden {
+	own := []string{w.paths.ConfigDir, w.paths.SettingsFile(), w.paths.StateDir}
+	if program, err := os.Executable(); err == nil {
+		own = append(own, program)
+	}
+	return sandbox.Forbidden{Home: w.paths.Home, Own: own}
+}
