@@ -13,8 +13,9 @@ import (
 // be called from several goroutines.
 //
 // What it cannot find: refusals that a program swallows or words in its own
-// way, messages that are not in English (see Environment), and names relative
-// to a folder that the command changed to.
+// way, and messages that are not in English (see Environment). A relative name
+// counts from the run's own folder, although the command may have been in
+// another by then.
 type DenialScanner struct {
 	mu      sync.Mutex // guards everything below
 	buffer  []byte     // the end of the stream so far
@@ -169,6 +170,9 @@ func (s *DenialScanner) Denials(ctx DenialContext) []Denial {
 		d.Evidence, d.Count = Stderr, c.count
 		index[key] = len(denials)
 		denials = append(denials, d)
+	}
+	if j.steps < 0 {
+		s.omitted++
 	}
 	return denials
 }

@@ -19,42 +19,42 @@ func access(path string, mode uint32) bool {
 	return syscall.Faccessat(atFdcwd, path, mode, atEaccess) == nil
 }
 
-// listening reports whether somebody on this host accepts TCP connections to
-// the port on a loopback or every address.
-func listening(port string) bool {
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		return false
-	}
-	suffix := ":" + strings.ToUpper(strconv.FormatUint(0x10000|n, 16)[1:])
+// listeningPorts are the ports on which somebody on this host accepts TCP
+// connections to a loopback address or to every address.
+func listeningPorts() map[string]bool {
+	ports := map[string]bool{}
 	for _, table := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
 		file, err := os.Open(table)
 		if err != nil {
 			continue
 		}
-		found := false
-		for lines := bufio.NewScanner(file); !found && lines.Scan(); {
-			found = listensLocally(strings.Fields(lines.Text()), suffix)
+		for lines := bufio.NewScanner(file); lines.Scan(); {
+			if port, ok := localListener(strings.Fields(lines.Text())); ok {
+				ports[port] = true
+			}
 		}
 		_ = file.Close()
-		if found {
-			return true
-		}
 	}
-	return false
+	return ports
 }
 
-// listensLocally reads one line of the table: sl local remote state …
-func listensLocally(fields []string, suffix string) bool {
+// localListener reads one line of such a table: sl local remote state …, with
+// local as address:port in hexadecimal.
+func localListener(fields []string) (port string, ok bool) {
 	const listen = "0A"
-	if len(fields) < 4 || fields[3] != listen || !strings.HasSuffix(fields[1], suffix) {
-		return false
+	if len(fields) < 4 || fields[3] != listen {
+		return "", false
 	}
-	switch addr := strings.TrimSuffix(fields[1], suffix); addr {
+	addr, hex, _ := strings.Cut(fields[1], ":")
+	n, err := strconv.ParseUint(hex, 16, 16)
+	if err != nil {
+		return "", false
+	}
+	port = strconv.FormatUint(n, 10)
+	switch addr {
 	case "00000000", "00000000000000000000000000000000", // every address
 		"00000000000000000000000001000000", "0000000000000000FFFF00000100007F": // ::1, ::ffff:127.0.0.1
-		return true
-	default:
-		return len(addr) == 8 && strings.HasSuffix(addr, "7F") // 127.0.0.0/8
+		return port, true
 	}
+	return port, len(addr) == 8 && strings.HasSuffix(addr, "7F") // 127.0.0.0/8
 }

@@ -134,7 +134,7 @@ func TestDenialsSticky(t *testing.T) {
 	}
 }
 
-func TestListening(t *testing.T) {
+func TestListeningPorts(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0", "[::]:0", "0.0.0.0:0"} {
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
@@ -148,17 +148,21 @@ func TestListening(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !listening(port) {
+		if !listeningPorts()[port] {
 			t.Errorf("nobody seems to listen on %s", listener.Addr())
 		}
 		_ = listener.Close()
-		if listening(port) {
+		if listeningPorts()[port] {
 			t.Errorf("somebody still seems to listen on %s", address)
 		}
 	}
-	for _, port := range []string{"", "x", "-1", "65536", "0"} {
-		if listening(port) {
-			t.Errorf("port %q", port)
+	for _, line := range []string{
+		"0: 0100007F:1F90 00000000:0000 01", // connected
+		"0: 0101A8C0:1F90 00000000:0000 0A", // listens on 192.168.1.1
+		"0: 0100007F 00000000:0000 0A", "0: :1F90", "",
+	} {
+		if port, ok := localListener(strings.Fields(line)); ok {
+			t.Errorf("%q gives port %q", line, port)
 		}
 	}
 }

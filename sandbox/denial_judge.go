@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // judge compares what messages say with the policy and with this host.
@@ -14,11 +15,16 @@ type judge struct {
 	ctx    DenialContext
 	dir    string // ctx.Dir without links; empty if it cannot be found any more
 	places []place
+	steps  int // files still looked at before judging stops
 
 	// What only the host's network knows, so that tests need none.
 	reaches func(netip.Addr) bool
 	listens func(port string) bool
 }
+
+// maxSteps keeps hostile chains of links from costing more than some
+// milliseconds. What is not looked at is no denial.
+const maxSteps = 20000
 
 // place is a folder or file and what the policy says about everything in it,
 // unless a longer place says otherwise.
@@ -34,9 +40,10 @@ var alwaysWritable = []string{
 }
 
 func newJudge(ctx DenialContext) *judge {
-	j := &judge{ctx: ctx, reaches: reachable, listens: listening}
+	ports := sync.OnceValue(listeningPorts)
+	j := &judge{ctx: ctx, steps: maxSteps, reaches: reachable, listens: func(port string) bool { return ports()[port] }}
 	if filepath.IsAbs(ctx.Dir) {
-		if dir, ok := resolve(ctx.Dir, true); ok {
+		if dir, ok := j.resolve(ctx.Dir, true); ok {
 			j.dir = dir.path
 		}
 	}
@@ -101,14 +108,14 @@ func (j *judge) locate(n name, follow bool) (hostFile, bool) {
 	if j.writable(clean) && !j.inRoot(clean) {
 		return hostFile{}, false
 	}
-	if f, ok := resolve(text, follow); ok {
+	if f, ok := j.resolve(text, follow); ok {
 		return f, true
 	}
 	// What is protected but does not exist is covered during the run; the host
 	// has only the folder in which it would be made.
 	for _, p := range j.ctx.Policy.Protected {
 		if p = filepath.Clean(p); Within(clean, p) {
-			if cover, ok := resolve(p, true); ok && !cover.exists() {
+			if cover, ok := j.resolve(p, true); ok && !cover.exists() {
 				return hostFile{path: clean, parent: cover.parent}, true
 			}
 		}
@@ -225,7 +232,7 @@ const (
 // only. ok is false if a folder on the way is missing or the path leads through
 // /proc, where names mean something else for every process. Unless follow is
 // set, a link in the last place is the file.
-func resolve(path string, follow bool) (f hostFile, ok bool) {
+func (j *judge) resolve(path string, follow bool) (f hostFile, ok bool) {
 	real, rest := "/", path
 	for links := 0; rest != ""; {
 		var part string
@@ -236,6 +243,9 @@ func resolve(path string, follow bool) (f hostFile, ok bool) {
 		if part == ".." {
 			real = filepath.Dir(real)
 			continue
+		}
+		if j.steps--; j.steps < 0 {
+			return hostFile{}, false
 		}
 		next := filepath.Join(real, part)
 		info, err := os.Lstat(next)

@@ -235,6 +235,31 @@ func TestDenialsOfTheNetwork(t *testing.T) {
 	}
 }
 
+// TestDenialsBoundHostileLinks: links that lead in long ways to each other must
+// not keep the server busy.
+func TestDenialsBoundHostileLinks(t *testing.T) {
+	w := newDenialWorld(t, WorkspaceWrite)
+	long := strings.Repeat("./../ws/", 400)
+	for i := range 30 {
+		if err := os.Symlink(fmt.Sprintf("%sl%d", long, i+1), filepath.Join(w.ws, fmt.Sprintf("l%d", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(w.out, filepath.Join(w.ws, "l30")); err != nil {
+		t.Fatal(err)
+	}
+	s := scanned(w.expand("tee: l29/x: Read-only file system"))
+	if got := summary(s.Denials(w.context())); !slices.Equal(got, []string{w.expand("create @OUT@/x EROFS x1")}) {
+		t.Errorf("a short chain: %q", got)
+	}
+	for i := range 1000 {
+		fmt.Fprintf(s, "tee: l0/%d: Read-only file system\n", i)
+	}
+	if s.Denials(w.context()); s.Omitted() == 0 {
+		t.Error("a thousand long ways were gone to the end")
+	}
+}
+
 // TestDenialScannerSplits writes the same stream in all kinds of pieces.
 func TestDenialScannerSplits(t *testing.T) {
 	w := newDenialWorld(t, WorkspaceWrite)

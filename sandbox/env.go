@@ -51,6 +51,7 @@ func Environment(host []string, request map[string]string) (env, dropped []strin
 	}
 	splitLocale(vars)
 	for name, value := range overrides {
+		deleteFold(vars, name)
 		vars[name] = value
 	}
 	for _, name := range slices.Sorted(maps.Keys(request)) {

@@ -102,7 +102,7 @@ const (
 // Denial is one thing that the sandbox, and not plain permissions, refused.
 type Denial struct {
 	Op       string   `json:"op"`                // write, create, remove, connect, …
-	Path     string   `json:"path,omitempty"`    // absolute
+	Path     string   `json:"path,omitempty"`    // absolute, links resolved; any bytes but NUL, so not to be shown as it is
 	Address  string   `json:"address,omitempty"` // host:port for network denials
 	Errno    string   `json:"errno,omitempty"`   // EROFS, EACCES, …
 	PID      int      `json:"pid,omitempty"`     // 0 if not known
