@@ -74,6 +74,7 @@ type Limits struct {
 	FinishedRuns     int   `json:"finishedRuns"`  // kept for reading
 	FinishedRunMs    int64 `json:"finishedRunMs"` // how long
 	Background       int   `json:"background"`    // runs at once
+	Sessions         int   `json:"sessions"`      // of a connection, until its end
 }
 
 // Tool describes the shell tool for an agent.

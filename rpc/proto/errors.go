@@ -22,6 +22,9 @@ const (
 	// FailureTooManyRuns means that a limit of runs at once was reached.
 	FailureTooManyRuns = "TOO_MANY_RUNS"
 
+	// FailureTooManySessions means that a connection used too many sessions.
+	FailureTooManySessions = "TOO_MANY_SESSIONS"
+
 	// FailureNotRecorded means that the audit could not be written, so the
 	// command did not run.
 	FailureNotRecorded = "NOT_RECORDED"

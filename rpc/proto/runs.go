@@ -18,13 +18,15 @@ type ListResult struct {
 	Runs []RunInfo `json:"runs"`
 }
 
-// RunInfo is one run in short.
+// RunInfo is one run in short. Of Command, or of Argv, only the first 4 KiB are
+// given.
 type RunInfo struct {
 	RunID      string       `json:"runId"`
 	Session    string       `json:"session,omitempty"`
 	Status     Status       `json:"status"`
 	Command    string       `json:"command,omitempty"`
 	Argv       []string     `json:"argv,omitempty"`
+	Bytes      int          `json:"bytes"` // of the whole Command, or of Argv together
 	Cwd        string       `json:"cwd"`
 	Mode       sandbox.Mode `json:"mode"`
 	Background bool         `json:"background"`

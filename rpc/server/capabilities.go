@@ -59,6 +59,7 @@ var limits = proto.Limits{
 	FinishedRuns:     keepFinished,
 	FinishedRunMs:    keepFor.Milliseconds(),
 	Background:       maxBackground,
+	Sessions:         maxSessions,
 }
 
 // settings lists the effective settings under the names of the settings file.
@@ -193,7 +194,7 @@ func (c *client) commandDoctor() (any, error) {
 
 func (c *client) diagnosis() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "confine %s: sandbox_mode is %s.", c.o.Version, c.o.Settings.Mode)
+	fmt.Fprintf(&b, "confine %s: sandbox_mode is %s.", sayable(c.o.Version), c.o.Settings.Mode)
 	reports := c.probing.all()
 	if len(reports) == 0 {
 		b.WriteString("\nNo sandbox provider is known on this system.")
@@ -205,10 +206,10 @@ func (c *client) diagnosis() string {
 		}
 		fmt.Fprintf(&b, "\n%s: %s", r.Provider, state)
 		if r.Reason != "" {
-			b.WriteString("; " + visible(r.Reason))
+			b.WriteString("; " + sayable(r.Reason))
 		}
 		for _, remedy := range r.Remedies {
-			b.WriteString("\n  " + visible(remedy))
+			b.WriteString("\n  " + sayable(remedy))
 		}
 	}
 	return b.String()

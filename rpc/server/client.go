@@ -85,19 +85,26 @@ func (c *client) notify(method string, params any) {
 	}
 }
 
+// maxSessions is how many sessions a connection can have. They end with it.
+const maxSessions = 1024
+
 // sessions are the sessions that this connection used.
 type sessions struct {
 	mu   sync.Mutex // guards keys
 	keys map[string]bool
 }
 
-func (s *sessions) add(key string) {
+func (s *sessions) add(key string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.keys == nil {
 		s.keys = map[string]bool{}
 	}
+	if !s.keys[key] && len(s.keys) >= maxSessions {
+		return limitReached(proto.FailureTooManySessions, "too many sessions on this connection: use one of the earlier ones")
+	}
 	s.keys[key] = true
+	return nil
 }
 
 func (s *sessions) all() []string {

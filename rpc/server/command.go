@@ -98,11 +98,10 @@ func (c *client) commandKill(params proto.ExecuteCommandParams) (any, error) {
 // detach begins a run that is already answered.
 func (c *client) detach(p plan) (any, error) {
 	p.detached = true
-	r, err := c.runs.add(c.ctx, p)
+	r, err := c.list(p)
 	if err != nil {
 		return nil, err
 	}
-	c.sessions.add(p.session)
 	c.working.Go(func() {
 		if err := c.follow(r); err != nil {
 			c.finish(r, ending{status: proto.StatusCompleted, err: err})
@@ -126,7 +125,8 @@ func (c *client) tellEnd(r *run) {
 	c.notify(proto.MethodShowMessage, proto.ShowMessageParams{Type: kind, Message: endMessage(r.plan.id, result)})
 }
 
-// endMessage holds nothing that comes from the command.
+// endMessage holds nothing that comes from the command or its names: some
+// editors make links of parts of a message, and links can run things.
 func endMessage(id string, result *proto.RunResult) string {
 	how := "ended"
 	switch {
@@ -135,7 +135,10 @@ func endMessage(id string, result *proto.RunResult) string {
 	case result.Status == proto.StatusCancelled:
 		how = "was cancelled"
 	case result.Error != nil:
-		how = "failed: " + visible(result.Error.Message)
+		how = "failed"
+		if result.Error.Data != nil {
+			how += ", " + result.Error.Data.Code
+		}
 	case result.TimedOut:
 		how = fmt.Sprintf("was ended after %d ms", result.EffectiveTimeoutMs)
 	case result.Signal != "":
@@ -148,6 +151,12 @@ func endMessage(id string, result *proto.RunResult) string {
 		text += fmt.Sprintf(" The sandbox refused something; %s asks you for more.", proto.CommandEscalate)
 	}
 	return text + " Its output is in the log of the language server."
+}
+
+// sayable is a text of a provider as one line of a message, without links.
+func sayable(text string) string {
+	line := strings.Join(strings.Fields(visible(text)), " ")
+	return strings.ReplaceAll(line, "](", "] (")
 }
 
 // visible escapes what could move or hide text in a log, and keeps lines.

@@ -79,6 +79,9 @@ func TestExecuteCommandFailures(t *testing.T) {
 				t.Errorf("%s: %v", name, e)
 			}
 		}
+		if e := w.editor.CallError(proto.MethodExecuteCommand, map[string]any{"command": proto.CommandRun, "arguments": []any{nil}}); e.Code != -32602 {
+			t.Errorf("null argument: %v", e)
+		}
 		// What fails after the answer is told in the result.
 		w.confined.FailStart(&sandbox.UnavailableError{Mode: sandbox.ReadOnly, Detail: "x"})
 		id := w.execute(proto.CommandRun, map[string]any{"command": "make", "runId": "mine"})
@@ -211,6 +214,29 @@ func TestAnEditorThatDoesNotAnswerAboutProgress(t *testing.T) {
 			if m.Method == proto.MethodProgress {
 				t.Error("progress was sent for a token that was not created")
 			}
+		}
+	})
+}
+
+// TestMessagesHoldNoLinks: VS Code makes a link of [text](command:…), and the
+// name of a program comes from a model.
+func TestMessagesHoldNoLinks(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.confined.SetReport(sandbox.Report{Provider: "landlock", Reason: "[fix](command:rm)\nnow"})
+		w.editor.Initialize(rpctest.Init{Folders: []string{fileURI(w.folder)}})
+		const link = "[Allow once](command:evil)"
+		w.confined.FailStart(&sandbox.StartError{Kind: sandbox.ProgramNotFound, Path: link})
+		w.execute(proto.CommandRun, map[string]any{"argv": []string{link}})
+		var told proto.ShowMessageParams
+		w.editor.AwaitNotification(proto.MethodShowMessage, &told)
+		if strings.Contains(told.Message, "](") || !strings.Contains(told.Message, "PROGRAM_NOT_FOUND") {
+			t.Errorf("told %q", told.Message)
+		}
+		w.execute(proto.CommandDoctor)
+		w.editor.AwaitNotification(proto.MethodShowMessage, &told)
+		if strings.Contains(told.Message, "](") || !strings.Contains(told.Message, "fix") {
+			t.Errorf("told %q", told.Message)
 		}
 	})
 }

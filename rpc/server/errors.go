@@ -39,6 +39,11 @@ func failed(err error, data proto.FailureData) *rpc.Error {
 	return &rpc.Error{Code: proto.CodeRequestFailed, Message: err.Error(), Data: data}
 }
 
+// limitReached is an error about what the server does not do at once.
+func limitReached(code, message string) error {
+	return &rpc.Error{Code: proto.CodeRequestFailed, Message: message, Data: proto.FailureData{Code: code}}
+}
+
 // invalid is an error in what the editor sent.
 func invalid(format string, args ...any) error {
 	return rpc.Errorf(proto.CodeInvalidParams, format, args...)

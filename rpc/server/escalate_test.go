@@ -199,3 +199,25 @@ func TestNoHintWhereAskingCannotHelp(t *testing.T) {
 		})
 	})
 }
+
+// TestARunsOwnNarrowingCounts: the person at the editor chose a narrower mode
+// for the run, so even the configured one is asked about.
+func TestARunsOwnNarrowingCounts(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := open(t, mode(sandbox.WorkspaceWrite))
+		w.denied(proto.RunCommandParams{Mode: sandbox.ReadOnly})
+		id := w.editor.Request(proto.MethodRequestEscalation, proto.EscalationParams{RunID: "first", NewRunID: "second", SandboxPermissions: sandbox.WorkspaceWrite, Justification: "x"})
+		m, q := w.question()
+		if q.Mode != sandbox.ReadOnly || q.Wanted.Mode != sandbox.WorkspaceWrite {
+			t.Errorf("asked to go from %s to %s", q.Mode, q.Wanted.Mode)
+		}
+		w.choose(m, q, "allow_once")
+		w.editor.Response(id, nil)
+		// The second run was wider by a grant; the third is compared with what
+		// needs none.
+		w.editor.Request(proto.MethodRequestEscalation, proto.EscalationParams{RunID: "second", SandboxPermissions: sandbox.DangerFullAccess, Justification: "x"})
+		if _, q := w.question(); q.Mode != sandbox.ReadOnly || q.Wanted.Mode != sandbox.DangerFullAccess {
+			t.Errorf("asked to go from %s to %s", q.Mode, q.Wanted.Mode)
+		}
+	})
+}

@@ -29,8 +29,13 @@ type world struct {
 	editor     *rpctest.Editor
 	confined   *sandboxtest.Fake
 	unconfined *sandboxtest.Fake
-	served     chan bool // gets what Serve returned as clean
-	folder     string    // the workspace folder that most tests open
+	served     chan served // gets what Serve returned, then is closed
+	folder     string      // the workspace folder that most tests open
+}
+
+type served struct {
+	clean bool
+	err   error
 }
 
 // full is an editor that speaks all of the protocol.
@@ -63,7 +68,7 @@ func newWorld(t *testing.T, change func(*server.Options)) *world {
 		t:          t,
 		confined:   sandboxtest.NewFake(sandbox.ProviderLandlock),
 		unconfined: sandboxtest.NewFake(sandbox.ProviderNone),
-		served:     make(chan bool, 1),
+		served:     make(chan served, 1),
 		folder:     realTempDir(t),
 	}
 	o := server.Options{
@@ -77,8 +82,8 @@ func newWorld(t *testing.T, change func(*server.Options)) *world {
 	s := server.New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		clean, _ := s.Serve(ctx, theirs)
-		w.served <- clean
+		clean, err := s.Serve(ctx, theirs)
+		w.served <- served{clean, err}
 		close(w.served)
 	}()
 	t.Cleanup(func() {

@@ -36,8 +36,8 @@ func TestLifecycle(t *testing.T) {
 		}
 		w.editor.Notify(proto.MethodExit, nil)
 		w.editor.AwaitEnd()
-		if clean := <-w.served; !clean {
-			t.Error("shutdown and exit are the orderly end")
+		if s := <-w.served; !s.clean || s.err != nil {
+			t.Errorf("shutdown and exit are the orderly end: %+v", s)
 		}
 		if n := len(w.confined.Specs()); n != 0 {
 			t.Errorf("%d commands ran", n)
@@ -50,16 +50,17 @@ func TestEndsThatAreNotOrderly(t *testing.T) {
 		do    func(*rpctest.Editor)
 		clean bool
 	}{
-		"exit alone":             {func(e *rpctest.Editor) { e.Notify(proto.MethodExit, nil) }, false},
-		"end of file":            {func(e *rpctest.Editor) { e.Close() }, false},
+		"exit alone": {func(e *rpctest.Editor) { e.Notify(proto.MethodExit, nil) }, false},
+		// The probes are over, so that nothing is being written.
+		"end of file":            {func(e *rpctest.Editor) { synctest.Wait(); e.Close() }, false},
 		"shutdown, then closing": {func(e *rpctest.Editor) { e.Call(proto.MethodShutdown, nil, nil); e.Close() }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := open(t, nil)
 				end.do(w.editor)
-				if clean := <-w.served; clean != end.clean {
-					t.Errorf("clean = %v, want %v", clean, end.clean)
+				if s := <-w.served; s.clean != end.clean || s.err != nil {
+					t.Errorf("served %+v, want clean = %v", s, end.clean)
 				}
 			})
 		})

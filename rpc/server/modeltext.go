@@ -20,6 +20,7 @@ const (
 const (
 	networkDeniedMarker = "[sandbox: network access denied under %s mode]"
 	runnerBrokeMarker   = "[sandbox: the sandbox runner itself failed under %s mode while the command ran — what it did until then stays done; this is a sandbox problem, not a command failure]"
+	runningMarker       = "[running as %s]"
 	timedOutMarker      = "[timed out after %dms]"
 	cancelledMarker     = "[cancelled]"
 	signalMarker        = "[killed by signal: %s]"
@@ -36,11 +37,9 @@ func modelText(p plan, f facts, r *proto.RunResult) string {
 		return "Error: the run was cancelled before the command began; nothing was executed."
 	case f.process == nil && r.Error != nil && !f.runnerFailed():
 		return "Error: " + r.Error.Message
-	case r.Status == proto.StatusRunning && p.background:
-		return fmt.Sprintf("[running in the background as %s]", p.id)
 	}
 	var t transcript
-	if r.Stdout.Bytes == 0 && r.Stderr.Bytes == 0 {
+	if r.Stdout.Bytes == 0 && r.Stderr.Bytes == 0 && r.Status != proto.StatusRunning {
 		t.line("(no output)")
 	}
 	if r.Stdout.Bytes > 0 {
@@ -108,6 +107,8 @@ func markers(p plan, f facts, r *proto.RunResult) []string {
 		add(cancelledMarker)
 	}
 	switch {
+	case r.Status == proto.StatusRunning:
+		add(runningMarker, p.id)
 	case r.Signal != "":
 		add(signalMarker, r.Signal)
 	case r.ExitCode != nil && *r.ExitCode != 0:

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/rpc/rpctest"
 )
 
 // These two start processes, which a bubble cannot wait for.
@@ -20,6 +21,7 @@ func TestTheServerEndsWithTheEditorsProcess(t *testing.T) {
 	}
 	defer editor.Wait()
 	w := newWorld(t, nil)
+	w.editor.Patience = rpctest.DefaultPatience
 	init := full(w.folder)
 	pid := int64(editor.Process.Pid)
 	init.ProcessID = &pid
@@ -40,6 +42,7 @@ func TestAnEditorsProcessThatIsNotHereIsIgnored(t *testing.T) {
 	}
 	for _, pid := range []int64{int64(gone.Process.Pid), 0, -1, 1 << 40} {
 		w := newWorld(t, nil)
+		w.editor.Patience = rpctest.DefaultPatience
 		init := full(w.folder)
 		init.ProcessID = &pid
 		w.editor.Initialize(init)

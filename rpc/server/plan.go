@@ -39,6 +39,23 @@ type plan struct {
 	warnings      []string
 }
 
+// size is how much memory the plan holds, about.
+func (p plan) size() int {
+	size := p.commandSize() + len(p.stdin)
+	for name, value := range p.env {
+		size += len(name) + len(value)
+	}
+	return size
+}
+
+func (p plan) commandSize() int {
+	size := len(p.command)
+	for _, arg := range p.argv {
+		size += len(arg)
+	}
+	return size
+}
+
 // maxSession is how long the key of a session may be, in bytes.
 const maxSession = 256
 

@@ -19,6 +19,7 @@ import (
 const (
 	keepFinished  = 128       // ended runs that can be read
 	keepFor       = time.Hour // after their end
+	keepBytes     = 32 << 20  // of their commands and inputs together
 	maxBackground = 64        // runs at once that were answered before their end
 )
 
@@ -112,6 +113,7 @@ type registry struct {
 	mu     sync.Mutex // guards what follows
 	byID   map[string]*run
 	ended  []*run // in the order that they ended
+	bytes  int    // of the plans of those
 	closed bool
 }
 
@@ -130,11 +132,7 @@ func (g *registry) add(ctx context.Context, p plan) (*run, error) {
 	}
 	r := &run{plan: p, asked: time.Now(), done: make(chan struct{})}
 	if r.answered() && g.countAnswered() >= maxBackground {
-		return nil, &rpc.Error{
-			Code:    proto.CodeRequestFailed,
-			Message: "too many background runs: wait for one to end, or kill one",
-			Data:    proto.FailureData{Code: proto.FailureTooManyRuns},
-		}
+		return nil, limitReached(proto.FailureTooManyRuns, "too many background runs: wait for one to end, or kill one")
 	}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	g.byID[p.id] = r
@@ -161,6 +159,7 @@ func (g *registry) finish(r *run, e ending) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ended = append(g.ended, r)
+	g.bytes += r.plan.size()
 	g.forget()
 }
 
@@ -175,7 +174,9 @@ func (g *registry) remove(r *run) {
 
 // forget drops the oldest ended runs. The caller holds mu.
 func (g *registry) forget() {
-	for len(g.ended) > 0 && (len(g.ended) > keepFinished || time.Since(g.ended[0].facts().ending.at) >= keepFor) {
+	tooMany := func() bool { return len(g.ended) > keepFinished || len(g.ended) > 1 && g.bytes > keepBytes }
+	for len(g.ended) > 0 && (tooMany() || time.Since(g.ended[0].facts().ending.at) >= keepFor) {
+		g.bytes -= g.ended[0].plan.size()
 		delete(g.byID, g.ended[0].plan.id)
 		g.ended[0] = nil // free it
 		g.ended = g.ended[1:]

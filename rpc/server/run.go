@@ -26,11 +26,10 @@ func (c *client) runCommand(ctx context.Context, req *rpc.Request) (any, error) 
 
 // perform lists the run and follows it until it can be answered.
 func (c *client) perform(ctx context.Context, p plan) (*proto.RunResult, error) {
-	r, err := c.runs.add(c.ctx, p)
+	r, err := c.list(p)
 	if err != nil {
 		return nil, err
 	}
-	c.sessions.add(p.session)
 	// Until it is answered, a run ends with its request.
 	defer context.AfterFunc(ctx, func() { c.requestEnded(ctx, r) })()
 	if err := c.follow(r); err != nil {
@@ -38,6 +37,14 @@ func (c *client) perform(ctx context.Context, p plan) (*proto.RunResult, error) 
 		return nil, err
 	}
 	return c.result(r), nil
+}
+
+// list makes a run of a plan.
+func (c *client) list(p plan) (*run, error) {
+	if err := c.sessions.add(p.session); err != nil {
+		return nil, err
+	}
+	return c.runs.add(c.ctx, p)
 }
 
 // follow decides, starts and waits. The error says that the sandbox, or

@@ -11,10 +11,11 @@ import (
 	"github.com/confine-dev/confine/sandbox"
 )
 
-// Limits of confine/runs/read and …/wait.
+// Limits of confine/runs/….
 const (
 	readBytes    = 64 << 10 // returned by default
 	maxReadBytes = 1 << 20
+	listBytes    = 4 << 10          // of a command in a list
 	waitTime     = 30 * time.Second // by default
 	maxWaitTime  = 600 * time.Second
 )
@@ -37,7 +38,7 @@ func (c *client) info(r *run) proto.RunInfo {
 	f, p := r.facts(), r.plan
 	info := proto.RunInfo{
 		RunID: p.id, Session: p.label, Status: f.status(),
-		Command: p.command, Argv: p.argv, Cwd: p.dir,
+		Command: beginning(p.command, listBytes), Argv: firstOf(p.argv, listBytes), Bytes: p.commandSize(), Cwd: p.dir,
 		Mode: p.want.Mode, Background: p.background,
 		StartedAt:  r.asked.UTC().Format(time.RFC3339Nano),
 		DurationMs: f.duration().Milliseconds(),
@@ -48,6 +49,27 @@ func (c *client) info(r *run) proto.RunInfo {
 		info.ExitCode, info.Signal, info.TimedOut = result.ExitCode, result.Signal, result.TimedOut
 	}
 	return info
+}
+
+// beginning is at most the first limit bytes of s.
+func beginning(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}
+
+// firstOf is as many arguments as fit into limit bytes.
+func firstOf(argv []string, limit int) []string {
+	for i, arg := range argv {
+		if limit -= len(arg); limit < 0 {
+			return argv[:i]
+		}
+	}
+	return argv
 }
 
 func (c *client) runsRead(_ context.Context, req *rpc.Request) (any, error) {

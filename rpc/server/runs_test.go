@@ -281,6 +281,41 @@ func TestEndedRunsAreForgotten(t *testing.T) {
 	})
 }
 
+func TestListShowsTheBeginningOfACommand(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := open(t, nil)
+		command := "echo " + strings.Repeat("€", 10_000)
+		w.confined.Script(command, exit0)
+		w.confined.Script("", exit0)
+		w.run(proto.RunCommandParams{Command: command})
+		time.Sleep(time.Second)
+		w.run(proto.RunCommandParams{Argv: []string{"echo", "a", command}})
+		var l proto.ListResult
+		w.editor.Call(proto.MethodRunsList, nil, &l)
+		if r := l.Runs[0]; strings.Join(r.Argv, " ") != "echo a" || r.Bytes != 5+len(command) {
+			t.Errorf("listed %q of %d", r.Argv, r.Bytes)
+		}
+		if r := l.Runs[1]; len(r.Command) > 4096 || len(r.Command) < 4094 || !strings.HasPrefix(command, r.Command) || r.Bytes != len(command) {
+			t.Errorf("listed %d bytes of %d", len(r.Command), r.Bytes)
+		}
+	})
+}
+
+func TestTooManySessions(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := open(t, nil)
+		w.confined.Script("true", exit0)
+		for i := range 1024 {
+			w.run(proto.RunCommandParams{Command: "true", Session: fmt.Sprint(i)})
+		}
+		e := w.editor.CallError(proto.MethodRunCommand, proto.RunCommandParams{Command: "true", Session: "one more"})
+		if e.Code != -32803 || !strings.Contains(string(e.Data), `"TOO_MANY_SESSIONS"`) {
+			t.Errorf("%v %s", e, e.Data)
+		}
+		w.run(proto.RunCommandParams{Command: "true", Session: "7"})
+	})
+}
+
 func TestTooManyBackgroundRuns(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := open(t, nil)

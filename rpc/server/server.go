@@ -91,10 +91,12 @@ func withDefault[T ~string](value, fallback T) T {
 // Serve talks to one editor until it leaves, ctx ends or the stream breaks.
 // When it returns nothing that the connection started is left. clean says that
 // the editor asked for the end in the orderly way, so that the exit status of
-// the process should be 0; err is nil for every end that the editor chose.
+// the process should be 0. err says that ctx ended or the stream broke, as it
+// does when an editor dies while something is written to it.
 func (s *Server) Serve(ctx context.Context, stream io.ReadWriteCloser) (clean bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	c := newClient(ctx, s.o, cancel)
+	// The connection gets the caller's ctx: it ends by Close, which is no error.
+	running, cancel := context.WithCancel(ctx)
+	c := newClient(running, s.o, cancel)
 	c.conn = rpc.NewConn(stream, rpc.Options{
 		Requests:      c.requests(),
 		Notifications: c.notifications(),

@@ -98,3 +98,30 @@ func TestSameToken(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeCommandsAreNotHeldForLong: what a model sends must not fill the
+// memory of the server.
+func TestLargeCommandsAreNotHeldForLong(t *testing.T) {
+	g := newRegistry()
+	command := strings.Repeat("x", 10<<20)
+	for i := range 5 {
+		r, err := g.add(t.Context(), plan{id: fmt.Sprint(i), command: command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.finish(r, ending{})
+	}
+	for id, want := range map[string]bool{"0": false, "1": false, "2": true, "3": true, "4": true} {
+		if _, err := g.find(id); (err == nil) != want {
+			t.Errorf("run %s is kept: %v", id, err == nil)
+		}
+	}
+	huge, err := g.add(t.Context(), plan{id: "huge", stdin: strings.Repeat("x", 40<<20)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.finish(huge, ending{})
+	if _, err := g.find("huge"); err != nil || len(g.byID) != 1 {
+		t.Errorf("%d runs are kept, want the last one: %v", len(g.byID), err)
+	}
+}
