@@ -49,8 +49,10 @@ type Engine struct {
 	mu       sync.Mutex
 	sessions map[string]*sessionSlot // guarded by mu
 	closed   bool                    // guarded by mu
-	sweeping sync.WaitGroup          // the look for what dead servers left
-	starting sync.WaitGroup          // commands being started; not added to once closed
+	closing  sync.Once
+	closeErr error          // set by closing
+	sweeping sync.WaitGroup // the look for what dead servers left
+	starting sync.WaitGroup // commands being started; not added to once closed
 
 	probes probes
 }
@@ -175,6 +177,7 @@ func (e *Engine) begin(ctx context.Context, spec sandbox.Spec, program resolved)
 		if err != nil {
 			return nil, err
 		}
+		defer s.starting.Done()
 		return e.launch(spec, program, &Launch{Facts: sandbox.Facts{Mode: spec.Policy.Mode}}, s)
 	}
 	v, err := e.verdict(ctx, spec.Policy)
@@ -190,6 +193,7 @@ func (e *Engine) confine(spec sandbox.Spec, program resolved, v verdict) (*run, 
 	if err != nil {
 		return nil, err
 	}
+	defer s.starting.Done()
 	tmp, remove, err := s.temporary(spec.Policy.Mode, v.namespaces)
 	if err != nil {
 		return nil, err
@@ -267,7 +271,8 @@ func (e *Engine) spawn(compiled *program, p *pipes, tree bool) (*initLeader, err
 	return l, nil
 }
 
-// session returns the session of a key, making it on first use.
+// session returns the session of a key, making it on first use. It is not taken
+// apart before the caller says Done to its starting group.
 func (e *Engine) session(key string, namespaces bool) (*session, error) {
 	name := fmt.Sprintf("%t %s", namespaces, key)
 	e.mu.Lock()
@@ -291,7 +296,13 @@ func (e *Engine) session(key string, namespaces bool) (*session, error) {
 		close(slot.ready)
 	}
 	<-slot.ready
-	return slot.session, slot.err
+	if slot.err != nil {
+		return nil, slot.err
+	}
+	if !slot.session.enter() {
+		return nil, errSessionClosed
+	}
+	return slot.session, nil
 }
 
 // CloseSession implements sandbox.Provider.
@@ -312,8 +323,13 @@ func (e *Engine) CloseSession(key string) {
 	}
 }
 
-// Close implements sandbox.Provider.
+// Close implements sandbox.Provider. Closing again waits for the first.
 func (e *Engine) Close() error {
+	e.closing.Do(func() { e.closeErr = e.close() })
+	return e.closeErr
+}
+
+func (e *Engine) close() error {
 	e.mu.Lock()
 	e.closed = true
 	slots := e.sessions
@@ -331,8 +347,11 @@ func (e *Engine) Close() error {
 		e.spawner.close()
 	}
 	var err error
-	if e.home != nil && (e.guard == nil || !e.guard.close()) {
-		err = e.home.remove()
+	if e.guard != nil {
+		e.guard.close()
+	}
+	if e.home != nil {
+		err = e.home.remove() // nothing is left to do, unless the guardian failed
 	}
 	for _, f := range []io.Closer{e.self, e.init, e.life, e.peer} {
 		if f != (*os.File)(nil) {

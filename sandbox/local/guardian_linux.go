@@ -74,9 +74,8 @@ func (g *guardian) id() int {
 	return g.pid
 }
 
-// close lets the guardian clean up and waits for it, and reports whether
-// there was one.
-func (g *guardian) close() bool {
+// close lets the guardian, if there is one, clean up and waits for it.
+func (g *guardian) close() {
 	g.mu.Lock()
 	g.closed = true
 	gone := g.gone
@@ -85,11 +84,9 @@ func (g *guardian) close() bool {
 		g.pipe.Close()
 	}
 	g.mu.Unlock()
-	if !alive {
-		return false
+	if alive {
+		<-gone
 	}
-	<-gone
-	return true
 }
 
 // guardianMain waits until its server ended, then ends what is left of the
@@ -114,7 +111,7 @@ func guardianMain(args []string) int {
 		}
 	}
 	clean := endRuns(args[1], 2*time.Second)
-	if err := os.RemoveAll(args[0]); err != nil || !clean {
+	if err := removeTree(args[0]); err != nil || !clean {
 		return 1 // the next server sweeps
 	}
 	return 0

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -28,26 +29,59 @@ const (
 )
 
 // newHome makes a server's folder and locks it.
-func newHome(state string) (*home, error) {
+func newHome(state string) (h *home, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("making confine's runtime folder: %w", err)
+		}
+	}()
+	if err := os.MkdirAll(filepath.Join(state, serversFolder), 0o700); err != nil {
+		return nil, err
+	}
+	unlock, err := lockServers(state)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	var random [8]byte
 	rand.Read(random[:])
-	h := &home{id: hex.EncodeToString(random[:])}
+	h = &home{id: hex.EncodeToString(random[:])}
 	h.dir = filepath.Join(state, serversFolder, h.id)
 	for _, dir := range []string{h.dir, h.sessions(), h.spill()} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("making confine's runtime folder: %w", err)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return nil, errors.Join(err, removeTree(h.dir))
 		}
 	}
-	lock, err := os.OpenFile(filepath.Join(h.dir, lockFile), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("making confine's runtime folder: %w", err)
+	if h.lock, err = os.OpenFile(filepath.Join(h.dir, lockFile), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err != nil {
+		return nil, errors.Join(err, removeTree(h.dir))
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("locking confine's runtime folder: %w", err)
+	if err := flock(h.lock, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(err, h.remove())
 	}
-	h.lock = lock
 	return h, nil
+}
+
+// lockServers keeps other servers from making folders and from looking for
+// dead ones: between its making and its locking a folder looks like a dead
+// server's.
+func lockServers(state string) (unlock func(), err error) {
+	dir, err := os.Open(filepath.Join(state, serversFolder))
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(dir, unix.LOCK_EX); err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return func() { dir.Close() }, nil
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); err != unix.EINTR {
+			return err
+		}
+	}
 }
 
 func (h *home) sessions() string { return filepath.Join(h.dir, sessionsDir) }
@@ -55,32 +89,71 @@ func (h *home) spill() string    { return filepath.Join(h.dir, spillDir) }
 
 // remove deletes the folder and lets go of the lock.
 func (h *home) remove() error {
-	err := os.RemoveAll(h.dir)
+	err := removeTree(h.dir)
 	return errors.Join(err, h.lock.Close())
+}
+
+// removeTree removes a folder, whatever commands that could write there did to
+// the modes of what is in it.
+func removeTree(dir string) error {
+	err := os.RemoveAll(dir)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	// The function is called with a folder before it is read. What fails here
+	// fails again, and is reported, below.
+	_ = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			_ = root.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
 }
 
 // sweep ends and removes what servers left whose guardian died as well: their
 // folders are not locked any more.
 func sweep(state string) {
+	for dir, lock := range deadServers(state) {
+		endRuns(filepath.Base(dir), time.Second)
+		removeTree(dir)
+		lock.Close()
+	}
+}
+
+// deadServers finds the folders that nobody holds and locks those that have a
+// lock; one without was being removed by a server that was killed.
+func deadServers(state string) map[string]*os.File {
+	unlock, err := lockServers(state)
+	if err != nil {
+		return nil // nothing was ever started here
+	}
+	defer unlock()
 	entries, err := os.ReadDir(filepath.Join(state, serversFolder))
 	if err != nil {
-		return // nothing was ever started here
+		return nil
 	}
+	dead := map[string]*os.File{}
 	for _, e := range entries {
 		dir := filepath.Join(state, serversFolder, e.Name())
 		lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|unix.O_NOFOLLOW, 0)
-		if err != nil {
-			// A folder without its lock is being made or being removed; one
-			// that stays so for an hour is neither.
-			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > time.Hour {
-				os.RemoveAll(dir)
-			}
-			continue
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			dead[dir] = nil
+		case err != nil:
+		case flock(lock, unix.LOCK_EX|unix.LOCK_NB) == nil:
+			dead[dir] = lock
+		default:
+			lock.Close()
 		}
-		if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			endRuns(e.Name(), time.Second)
-			os.RemoveAll(dir)
-		}
-		lock.Close()
 	}
+	return dead
 }

@@ -225,7 +225,7 @@ func (s *probeStage) close() {
 	if s.orders.Beside != "" {
 		os.Remove(s.orders.Beside) // left only by a sandbox that does not hold
 	}
-	os.RemoveAll(s.dir)
+	removeTree(s.dir)
 }
 
 // judge reads the child's report and compares it with what is on the disk. An

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -66,4 +67,31 @@ func initsBelow(t testing.TB, state string) []int {
 		}
 	}
 	return pids
+}
+
+// guardians lists the guardians of the servers of a state folder.
+func guardians(t testing.TB, state string) []int {
+	t.Helper()
+	var pids []int
+	for _, p := range livingProcesses() {
+		if strings.Contains(p.cmdline, " __guardian ") && strings.Contains(p.cmdline, state) {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}
+
+// ignores reports whether a process ignores a signal.
+func ignores(pid int, sig syscall.Signal) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(status)) {
+		if mask, ok := strings.CutPrefix(line, "SigIgn:\t"); ok {
+			n, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+			return err == nil && n&(1<<(sig-1)) != 0
+		}
+	}
+	return false
 }

@@ -3,9 +3,11 @@ package local
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,9 +25,10 @@ type session struct {
 	dir                  string   // of the session in the server's folder
 	tmp                  string   // mount point or folder for temporary files
 
-	mu     sync.Mutex
-	runs   map[*run]bool // guarded by mu: what still lives
-	closed bool          // guarded by mu
+	mu       sync.Mutex
+	runs     map[*run]bool  // guarded by mu: what still lives
+	closed   bool           // guarded by mu
+	starting sync.WaitGroup // runs that use what is above; not added to once closed
 }
 
 // makeSession makes the session's folder and, if asked, its namespaces.
@@ -36,13 +39,14 @@ func (e *Engine) makeSession(namespaces bool) (*session, error) {
 	}
 	s := &session{dir: dir, tmp: filepath.Join(dir, "tmp"), runs: map[*run]bool{}}
 	if err := os.Mkdir(s.tmp, 0o700); err != nil {
+		os.Remove(dir)
 		return nil, fmt.Errorf("making the session's folder: %w", err)
 	}
 	if !namespaces {
 		return s, nil
 	}
 	if err := s.makeNamespaces(); err != nil {
-		os.RemoveAll(dir)
+		removeTree(dir)
 		return nil, err
 	}
 	return s, nil
@@ -84,22 +88,29 @@ func (s *session) temporary(mode sandbox.Mode, namespaces bool) (path string, re
 	if err != nil {
 		return "", nil, fmt.Errorf("making the run's temporary folder: %w", err)
 	}
-	return path, func() { os.RemoveAll(path) }, nil
+	return path, func() { removeTree(path) }, nil
+}
+
+var errSessionClosed = errors.New("the session was closed")
+
+// enter says that a run is being started, unless the session is closed.
+func (s *session) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.starting.Add(1)
+	}
+	return !s.closed
 }
 
 // close ends the session's runs, waits for them and removes its folder.
 func (s *session) close() {
 	s.mu.Lock()
 	s.closed = true
-	var runs []*run
-	for r := range s.runs {
-		runs = append(runs, r)
-	}
 	s.mu.Unlock()
-	for _, r := range runs {
-		r.kill()
-	}
-	for _, r := range runs {
+	s.kill()
+	s.starting.Wait() // what began meanwhile found the session closed and was killed
+	for _, r := range s.kill() {
 		<-r.done
 	}
 	for _, f := range []*os.File{s.user, s.network, s.mount} {
@@ -107,18 +118,27 @@ func (s *session) close() {
 			f.Close()
 		}
 	}
-	os.RemoveAll(s.dir)
+	removeTree(s.dir)
 }
 
-// add notes a living run; it fails when the session is being closed.
+// kill ends everything in the session and returns what has yet to settle.
+func (s *session) kill() []*run {
+	s.mu.Lock()
+	runs := slices.Collect(maps.Keys(s.runs))
+	s.mu.Unlock()
+	for _, r := range runs {
+		r.kill()
+	}
+	return runs
+}
+
+// add notes a living run and reports whether it may go on: not when the
+// session is being closed.
 func (s *session) add(r *run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
 	s.runs[r] = true
-	return true
+	return !s.closed
 }
 
 func (s *session) drop(r *run) {

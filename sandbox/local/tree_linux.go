@@ -114,6 +114,16 @@ func initName(flags int, server string) string {
 	return fmt.Sprintf("confine-init:%c:%s", 'a'+flags, server)
 }
 
+// parseInitName reads the flags out of an init's name, if it is of a server.
+func parseInitName(name, server string) (flags int, ok bool) {
+	rest, isInit := strings.CutPrefix(name, "confine-init:")
+	letter, of, found := strings.Cut(rest, ":")
+	if !isInit || !found || len(letter) != 1 || of != server {
+		return 0, false
+	}
+	return int(letter[0]) - 'a', true
+}
+
 // Flags of an init.
 const (
 	initLandlock = 1 // restrict the command with the ruleset in descriptor 4
@@ -121,33 +131,42 @@ const (
 )
 
 // initsOf finds the inits that a server started.
-func initsOf(server string) []process {
-	var inits []process
-	for _, p := range processes() {
+func initsOf(all []process, server string) (inits []process, trees map[int]bool) {
+	trees = map[int]bool{}
+	for _, p := range all {
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
 		if err != nil {
 			continue
 		}
 		name, _, _ := bytes.Cut(line, []byte{0})
-		if bytes.HasPrefix(name, []byte("confine-init:")) && bytes.HasSuffix(name, []byte(":"+server)) {
+		if flags, ok := parseInitName(string(name), server); ok {
 			inits = append(inits, p)
+			trees[p.pid] = flags&initTree != 0
 		}
 	}
-	return inits
+	return inits, trees
 }
 
 // endRuns ends every run that a dead server left, for at most limit.
 func endRuns(server string, limit time.Duration) bool {
 	for end := time.Now().Add(limit); ; {
-		inits := initsOf(server)
+		all := processes()
+		inits, trees := initsOf(all, server)
 		if len(inits) == 0 {
 			return true
 		}
-		for _, p := range inits {
-			killBelow(p.pid, time.Until(end))
-			p.kill()
+		over := time.Now().After(end)
+		for _, init := range inits {
+			for _, p := range descendants(all, init.pid) {
+				p.kill()
+			}
+			// The init of a tree adopts what its children leave and ends by
+			// itself when nothing is left.
+			if over || !trees[init.pid] {
+				init.kill()
+			}
 		}
-		if time.Now().After(end) {
+		if over {
 			return false
 		}
 		time.Sleep(2 * time.Millisecond) // polling, as above
