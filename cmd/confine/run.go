@@ -75,10 +75,17 @@ func runRun(args []string) (int, error) {
 	return status, nil
 }
 
+// jsonOutput is how many bytes of each stream --json prints: a file with the
+// rest would end with this process.
+const jsonOutput = 4 << 20
+
 func runInSandbox(options runOptions) (_ int, err error) {
 	r := &runner{options: options, interrupts: watchInterrupts()}
 	defer r.interrupts.stop()
 	wiring := wiringOptions{named: options.named, stdin: commandStdin(os.Stdin)}
+	if options.json {
+		wiring.keep = jsonOutput
+	}
 	if !options.json {
 		r.output = newLiveOutput(os.Stdout, os.Stderr, r.kill)
 		defer r.output.close()

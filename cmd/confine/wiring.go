@@ -30,6 +30,7 @@ type wiringOptions struct {
 	named  func(*config.Settings) // changes the settings that were loaded; nil for none
 	stdin  io.Reader              // see attached
 	output *liveOutput            // see attached
+	keep   int                    // bytes of each stream that a result holds; 0 is the server's default
 	log    *slog.Logger           // nil discards
 	trace  io.Writer              // gets every message; nil for none
 }
@@ -72,8 +73,10 @@ func newWiring(o wiringOptions) (_ *wiring, err error) {
 		Forbidden: w.forbidden(),
 		HostEnv:   os.Environ(),
 		SpillDir:  p.spill,
-		Log:       o.log,
-		Trace:     o.trace,
+
+		KeepOutput: o.keep,
+		Log:        o.log,
+		Trace:      o.trace,
 	})
 	return w, nil
 }
