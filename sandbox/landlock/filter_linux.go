@@ -39,6 +39,10 @@ const (
 		unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	newTime = unix.CLONE_NEWTIME // shares its bit with clone's exit signal; unshare only
 	setID   = unix.S_ISUID | unix.S_ISGID
+
+	// creates are the flags with which openat looks at its mode. Of O_TMPFILE
+	// only the bit that no other flag has: an unnamed file can get a name.
+	creates = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 )
 
 // refusals are what no honest command needs and no mount stops.
@@ -57,7 +61,7 @@ func refusals() []refusal {
 		{unix.SYS_SOCKET, []condition{equals(0, unix.AF_VSOCK)}, eperm},
 		// A filter cannot see the mode that openat2 creates a file with.
 		{unix.SYS_OPENAT2, nil, enosys},
-		{unix.SYS_OPENAT, []condition{anyOf(2, unix.O_CREAT), anyOf(3, setID)}, eperm},
+		{unix.SYS_OPENAT, []condition{anyOf(2, creates), anyOf(3, setID)}, eperm},
 		{unix.SYS_FCHMOD, []condition{anyOf(1, setID)}, eperm},
 		{unix.SYS_FCHMODAT, []condition{anyOf(2, setID)}, eperm},
 		{unix.SYS_FCHMODAT2, []condition{anyOf(2, setID)}, eperm},

@@ -6,7 +6,7 @@ import "golang.org/x/sys/unix"
 func archRefusals() []refusal {
 	const eperm = uintptr(unix.EPERM)
 	return []refusal{
-		{unix.SYS_OPEN, []condition{anyOf(1, unix.O_CREAT), anyOf(2, setID)}, eperm},
+		{unix.SYS_OPEN, []condition{anyOf(1, creates), anyOf(2, setID)}, eperm},
 		{unix.SYS_CREAT, []condition{anyOf(1, setID)}, eperm},
 		{unix.SYS_CHMOD, []condition{anyOf(1, setID)}, eperm},
 		{unix.SYS_MKNOD, []condition{anyOf(1, setID)}, eperm},
