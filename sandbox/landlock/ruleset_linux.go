@@ -3,6 +3,7 @@ package landlock
 import (
 	"encoding/binary"
 
+	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/local"
 	"golang.org/x/sys/unix"
 )
@@ -11,6 +12,7 @@ import (
 type rule struct {
 	path   string
 	rights uint64
+	root   *sandbox.Root // what must be found at path; nil: whatever is there
 }
 
 // Scopes of landlock_ruleset_attr.
@@ -49,6 +51,16 @@ func (r ruleset) create(s *local.Script) local.Ref {
 	return ref
 }
 
+// expect adds the call that fails unless a descriptor is of the folder that was
+// declared: one that was swapped since must not become writable.
+func expect(s *local.Script, what string, fd local.Ref, root *sandbox.Root) {
+	stat := make([]byte, 144) // struct stat of amd64 is the largest
+	want := binary.NativeEndian.AppendUint64(nil, root.Dev)
+	want = binary.NativeEndian.AppendUint64(want, root.Ino)
+	s.Call(what, unix.SYS_FSTAT, local.Result(fd), local.Bytes(stat))
+	s.Expect(stat[:16], want)
+}
+
 // add adds the calls for one rule.
 func (r rule) add(s *local.Script, ruleset local.Ref, a abi) {
 	what := "allowing writes to " + r.path
@@ -58,6 +70,9 @@ func (r rule) add(s *local.Script, ruleset local.Ref, a abi) {
 	attr := binary.NativeEndian.AppendUint64(nil, r.rights&a.files)
 	attr = append(attr, 0, 0, 0, 0)
 	s.Patch(attr[8:])
+	if r.root != nil {
+		expect(s, what, fd, r.root)
+	}
 	const pathBeneath = 1 // LANDLOCK_RULE_PATH_BENEATH
 	s.Call(what, unix.SYS_LANDLOCK_ADD_RULE, local.Result(ruleset), local.Int(pathBeneath), local.Bytes(attr), local.Int(0))
 	s.Call(what, unix.SYS_CLOSE, local.Result(fd))

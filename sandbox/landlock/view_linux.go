@@ -97,8 +97,7 @@ func (v *view) take(what, path string) local.Ref {
 		local.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_NO_AUTOMOUNT))
 }
 
-// takeRoots takes the roots and compares each with what was declared, so that
-// a folder that was swapped since does not become writable.
+// takeRoots takes the roots and compares each with what was declared.
 func (v *view) takeRoots() {
 	for _, root := range v.request.Policy.Roots {
 		writable := v.request.Policy.Mode == sandbox.WorkspaceWrite
@@ -107,11 +106,7 @@ func (v *view) takeRoots() {
 		}
 		what := "binding the workspace folder " + quote(root.Path)
 		fd := v.take(what, root.Path)
-		stat := make([]byte, 144) // struct stat of amd64 is the largest
-		want := binary.NativeEndian.AppendUint64(nil, root.Dev)
-		want = binary.NativeEndian.AppendUint64(want, root.Ino)
-		v.s.Call(what, unix.SYS_FSTAT, local.Result(fd), local.Bytes(stat))
-		v.s.Expect(stat[:16], want)
+		expect(v.s, what, fd, root)
 		v.mounts = append(v.mounts, mount{path: root.Path, fd: fd, writable: writable})
 	}
 }

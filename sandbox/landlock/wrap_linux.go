@@ -75,7 +75,7 @@ func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
 				// out again. Such a folder stays closed.
 				continue
 			}
-			rules.rules = append(rules.rules, rule{root.Path, w.abi.files &^ makeDevices})
+			rules.rules = append(rules.rules, rule{path: root.Path, rights: w.abi.files &^ makeDevices, root: root})
 		}
 	}
 	l.Ruleset = rules.create(&l.Prepare)
@@ -92,10 +92,10 @@ func protects(p sandbox.Policy, root string) bool {
 // insideRules allow what belongs to the run's own view.
 func insideRules() []rule {
 	const everything = ^uint64(makeDevices)
-	rules := []rule{{tmpFolder(), everything}, {"/dev/shm", everything}, {"/dev/pts", onFiles},
-		{"/proc", unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE}}
+	rules := []rule{{path: tmpFolder(), rights: everything}, {path: "/dev/shm", rights: everything}, {path: "/dev/pts", rights: onFiles},
+		{path: "/proc", rights: unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE}}
 	for _, path := range devicePaths() {
-		rules = append(rules, rule{path, onFiles})
+		rules = append(rules, rule{path: path, rights: onFiles})
 	}
 	return rules
 }
@@ -103,9 +103,9 @@ func insideRules() []rule {
 // outsideRules allow what a command needs where it sees the host's files. The
 // pseudoterminals of the host stay closed: they are other people's.
 func outsideRules(tmp string) []rule {
-	rules := []rule{{tmp, ^uint64(makeDevices)}}
+	rules := []rule{{path: tmp, rights: ^uint64(makeDevices)}}
 	for _, path := range devicePaths() {
-		rules = append(rules, rule{path, onFiles})
+		rules = append(rules, rule{path: path, rights: onFiles})
 	}
 	return rules
 }
