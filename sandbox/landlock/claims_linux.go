@@ -46,15 +46,12 @@ func open(reason string) sandbox.FacetReport {
 	return sandbox.FacetReport{State: sandbox.Open, Reason: reason}
 }
 
-// readable is what is true of reading in this version of confine.
-var readable = open("a command can read every file that its user can read, except confine's own and the folders of host services")
-
 // insideFacets holds with namespaces on every Landlock version: the view alone
 // enforces what the ruleset repeats.
 func insideFacets() map[sandbox.Facet]sandbox.FacetReport {
 	return map[sandbox.Facet]sandbox.FacetReport{
 		sandbox.FileWrite:   enforced,
-		sandbox.FileRead:    readable,
+		sandbox.FileRead:    open("a command can read every file that its user can read, except confine's own and the folders of host services"),
 		sandbox.Network:     enforced,
 		sandbox.UnixSockets: partial("sockets in /run, /tmp and the user's runtime folder are hidden; sockets elsewhere, such as in the home folder, can be reached"),
 		sandbox.Processes:   enforced,
@@ -67,18 +64,18 @@ func insideFacets() map[sandbox.Facet]sandbox.FacetReport {
 func (w *Wrapper) outsideFacets() map[sandbox.Facet]sandbox.FacetReport {
 	facets := map[sandbox.Facet]sandbox.FacetReport{
 		sandbox.FileWrite:   enforced,
-		sandbox.FileRead:    readable,
+		sandbox.FileRead:    open("a command can read every file that its user can read, confine's own among them"),
 		sandbox.Network:     enforced,
-		sandbox.UnixSockets: open("without namespaces the sockets of host services stay reachable"),
-		sandbox.Processes:   partial("without namespaces other processes can be seen, and one that forks fast enough can outlive its run for a moment"),
+		sandbox.UnixSockets: open("without namespaces the sockets and the shared memory of host services stay reachable"),
+		sandbox.Processes:   partial("without namespaces other processes can be seen, their priority lowered and their processors chosen, and one that forks fast enough can outlive its run for a moment"),
 		sandbox.Metadata:    open("without namespaces mode, owner, times and attributes of files outside the workspace can be changed by their owner"),
-		sandbox.Devices:     enforced,
+		sandbox.Devices:     partial("without namespaces devices that their user can read can be read, the person's terminals among them"),
 	}
 	if w.version < 3 {
 		facets[sandbox.FileWrite] = partial(fmt.Sprintf("Landlock ABI %d cannot refuse truncating files (ABI 3, Linux 6.2, can)", w.version))
 	}
 	if w.version < fullVersion {
-		facets[sandbox.Devices] = partial(fmt.Sprintf("Landlock ABI %d cannot refuse ioctl on devices (ABI 5, Linux 6.10, can)", w.version))
+		facets[sandbox.Devices] = partial(fmt.Sprintf("without namespaces devices that their user can read can be read, and Landlock ABI %d cannot refuse ioctl on them (ABI 5, Linux 6.10, can)", w.version))
 	}
 	if !w.abi.scopes {
 		facets[sandbox.Processes] = open(fmt.Sprintf("without namespaces Landlock ABI %d cannot refuse signals to other processes (ABI 6, Linux 6.12, can)", w.version))

@@ -86,6 +86,12 @@ func refusals() []refusal {
 	return append(list, archRefusals()...)
 }
 
+// noLimits refuses setting limits of other processes, where they can be seen: a
+// limit on processor time kills. pid_t has 32 bits.
+func noLimits() []refusal {
+	return []refusal{{unix.SYS_PRLIMIT64, []condition{{arg: 0, mask: ^uint32(0), value: 0, not: true}}, uintptr(unix.EPERM)}}
+}
+
 // noInternet refuses every socket that could leave the machine, where no
 // network namespace does.
 func noInternet() []refusal {

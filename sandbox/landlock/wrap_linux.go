@@ -61,6 +61,7 @@ func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
 		rules.tcp = !r.Policy.Network
 		l.Env["TMPDIR"] = r.Tmp
 		l.Writable = append([]string{r.Tmp}, devicePaths()...)
+		refused = append(refused, noLimits()...)
 		if !r.Policy.Network {
 			refused = append(refused, noInternet()...)
 		}
