@@ -45,21 +45,27 @@ func (c *client) capabilities(ctx context.Context, req *rpc.Request) (any, error
 		Roots:           roots,
 		RefusedRoots:    c.folders.refusals(),
 		CanAsk:          c.canAsk(),
-		Limits:          limits,
+		Limits:          c.limits(),
 		Tool:            shellTool(c.o.Settings.Mode.Confined() && c.canAsk()),
 	}, nil
 }
 
-var limits = proto.Limits{
-	DefaultTimeoutMs: sandbox.DefaultTimeout.Milliseconds(),
-	MaxTimeoutMs:     sandbox.MaxTimeout.Milliseconds(),
-	TextBytes:        sandbox.DefaultKeep,
-	ChunkBytes:       chunkBytes,
-	UnsentBytes:      unsentBytes,
-	FinishedRuns:     keepFinished,
-	FinishedRunMs:    keepFor.Milliseconds(),
-	Background:       maxBackground,
-	Sessions:         maxSessions,
+func (c *client) limits() proto.Limits {
+	textBytes := sandbox.DefaultKeep
+	if c.o.KeepOutput > 0 {
+		textBytes = c.o.KeepOutput
+	}
+	return proto.Limits{
+		DefaultTimeoutMs: sandbox.DefaultTimeout.Milliseconds(),
+		MaxTimeoutMs:     sandbox.MaxTimeout.Milliseconds(),
+		TextBytes:        textBytes,
+		ChunkBytes:       chunkBytes,
+		UnsentBytes:      unsentBytes,
+		FinishedRuns:     keepFinished,
+		FinishedRunMs:    keepFor.Milliseconds(),
+		Background:       maxBackground,
+		Sessions:         maxSessions,
+	}
 }
 
 // settings lists the effective settings under the names of the settings file.

@@ -38,7 +38,7 @@ func TestCapabilities(t *testing.T) {
 		if !slices.Equal(c.Settings, want) {
 			t.Errorf("settings %+v", c.Settings)
 		}
-		if c.Limits.DefaultTimeoutMs != 120_000 || c.Limits.MaxTimeoutMs != 600_000 || c.Limits.ChunkBytes != 65536 || c.Limits.UnsentBytes != 1<<20 || c.Limits.FinishedRuns != 128 || c.Limits.FinishedRunMs != 3_600_000 {
+		if c.Limits.TextBytes != 64_000 || c.Limits.DefaultTimeoutMs != 120_000 || c.Limits.MaxTimeoutMs != 600_000 || c.Limits.ChunkBytes != 65536 || c.Limits.UnsentBytes != 1<<20 || c.Limits.FinishedRuns != 128 || c.Limits.FinishedRunMs != 3_600_000 {
 			t.Errorf("limits %+v", c.Limits)
 		}
 		if strings.Contains(string(raw), ":null") {

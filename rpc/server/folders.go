@@ -25,7 +25,7 @@ type folders struct {
 	open []folder   // in the order that the editor gave
 	gone []*sandbox.Root
 
-	pinned []*sandbox.Root // folders outside that git needs; see metadata
+	pinned []*sandbox.Root // folders outside the roots that git needs; see metadata
 }
 
 // folder is one workspace folder: a root, or why it is none.

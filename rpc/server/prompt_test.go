@@ -58,7 +58,7 @@ func TestTheFullQuestion(t *testing.T) {
 			t.Errorf("question %+v", q)
 		}
 		expires, err := time.Parse(time.RFC3339, q.ExpiresAt)
-		if err != nil || expires.Sub(time.Now()).Round(time.Minute) != 10*time.Minute {
+		if err != nil || time.Until(expires).Round(time.Minute) != 10*time.Minute {
 			t.Errorf("expires at %q", q.ExpiresAt)
 		}
 		if len(q.Options) < 2 || !strings.HasPrefix(q.Options[0].Kind, "reject") || q.DefaultOptionID != q.Options[0].OptionID {
