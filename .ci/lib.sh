@@ -40,10 +40,11 @@ skip() {
 count() { [ -z "${CONFINE_CI_TOTALS:-}" ] || say "$1 $2 $3" >> "$CONFINE_CI_TOTALS"; }
 
 # make_work: sets work, a folder of this run that is removed at its end. It is
-# not below /tmp, which confined commands do not share with the host.
+# not below /tmp or /var/tmp, of which confined commands and cases of the corpus
+# have their own.
 make_work() {
   if [ -n "${CONFINE_CI_WORK:-}" ]; then work=$CONFINE_CI_WORK; return; fi
-  work=$(mktemp -d /var/tmp/confine-ci.XXXXXX)
+  work=$(mktemp -d "$cache/work.XXXXXX")
   chmod 755 "$work"
   export CONFINE_CI_WORK=$work
   trap 'remove_work' EXIT
