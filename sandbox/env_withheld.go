@@ -3,6 +3,7 @@ package sandbox
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -10,7 +11,7 @@ import (
 // is missing can be given by name in the request, so doubt means withheld.
 func withheld(name, value string) bool {
 	upper := strings.ToUpper(name)
-	if withheldNames[upper] || secretName(name) || secretValue(value) {
+	if withheldNames()[upper] || secretName(name) || secretValue(value) {
 		return true
 	}
 	for _, prefix := range withheldPrefixes {
@@ -30,7 +31,7 @@ var withheldPrefixes = []string{
 	"VSCODE_GIT_", "VSCODE_IPC_", "VSCODE_INSPECTOR_", // reach into the editor
 }
 
-var withheldNames = nameSet(
+var withheldNames = lazySet(
 	// Pointers: whoever is reached acts with the person's rights.
 	`SSH_AUTH_SOCK SSH_AGENT_PID SSH_ASKPASS SSH_ASKPASS_REQUIRE SUDO_ASKPASS GIT_ASKPASS GPG_AGENT_INFO
 	 GNOME_KEYRING_CONTROL GNOME_KEYRING_PID KRB5CCNAME KRB5_KTNAME
@@ -64,18 +65,21 @@ var withheldNames = nameSet(
 	`EDITOR VISUAL GIT_EDITOR GIT_SEQUENCE_EDITOR BROWSER FORCE_COLOR CLICOLOR_FORCE`,
 )
 
-func nameSet(lists ...string) map[string]bool {
-	set := map[string]bool{}
-	for _, list := range lists {
-		for _, name := range strings.Fields(list) {
-			set[name] = true
+// lazySet makes a set of words at first use, as lazyRegexp does.
+func lazySet(lists ...string) func() map[string]bool {
+	return sync.OnceValue(func() map[string]bool {
+		set := map[string]bool{}
+		for _, list := range lists {
+			for _, word := range strings.Fields(list) {
+				set[word] = true
+			}
 		}
-	}
-	return set
+		return set
+	})
 }
 
 // secretWords make a name secret when they are one of its words.
-var secretWords = nameSet(`KEY KEYS TOKEN TOKENS SECRET SECRETS PASSWORD PASSWORDS PASSWD PASSPHRASE PASSCODE PASS PWD
+var secretWords = lazySet(`KEY KEYS TOKEN TOKENS SECRET SECRETS PASSWORD PASSWORDS PASSWD PASSPHRASE PASSCODE PASS PWD
 	CRED CREDS CREDENTIAL CREDENTIALS COOKIE COOKIES AUTH AUTHORIZATION OAUTH BEARER JWT OTP TOTP MNEMONIC`)
 
 // secretEndings make a word secret that was run together from several.
@@ -95,8 +99,8 @@ func secretName(name string) bool {
 			if last && i > 0 { // a personal access token ends so: GITHUB_PAT
 				return true
 			}
-		case word == "TOKENS" && i > 0 && limitWords[words[i-1]]:
-		case secretWords[word]:
+		case word == "TOKENS" && i > 0 && limitWords()[words[i-1]]:
+		case secretWords()[word]:
 			return true
 		default:
 			for _, ending := range secretEndings {
@@ -110,7 +114,7 @@ func secretName(name string) bool {
 }
 
 // limitWords before TOKENS speak of a language model's budget.
-var limitWords = nameSet(`MAX MIN OUTPUT INPUT CONTEXT THINKING`)
+var limitWords = lazySet(`MAX MIN OUTPUT INPUT CONTEXT THINKING`)
 
 // nameWords splits at everything but letters and digits and where a lower-case
 // letter meets an upper-case one; digits at the end of a word do not count.
@@ -140,24 +144,24 @@ func nameWords(name string) []string {
 // times faster; the environment is made for every run.
 var secretValues = []struct {
 	hints   []string
-	pattern *regexp.Regexp
+	pattern func() *regexp.Regexp
 }{
-	{[]string{"@"}, regexp.MustCompile(`://[^/?#\s@]*:[^/?#\s@]+@`)},
-	{[]string{"="}, regexp.MustCompile(`(?i)(?:password|passwd|passphrase|secret|apikey|api_key|accountkey|accesskey)=[^;&\s]`)},
-	{[]string{"="}, regexp.MustCompile(`(?i)(?:^|[;&?,\s])(?:pwd|token|access_token)=[^;&\s]`)},
-	{[]string{"-----BEGIN"}, regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY`)},
-	{[]string{"uthorization:", "UTHORIZATION:"}, regexp.MustCompile(`(?i)\bauthorization: *[a-z]+ `)},
-	{[]string{"gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_"}, regexp.MustCompile(`\b(?:gh[opsur]_[A-Za-z0-9]{20}|github_pat_[A-Za-z0-9]{10})`)},
-	{[]string{"glpat-", "npm_", "sk-"}, regexp.MustCompile(`\b(?:glpat-[A-Za-z0-9_-]{15}|npm_[A-Za-z0-9]{30}|sk-[A-Za-z0-9_-]{20})`)},
-	{[]string{"xox"}, regexp.MustCompile(`\bxox[abeprs]-[A-Za-z0-9-]{10}`)},
-	{[]string{"AKIA", "AIza", "eyJ"}, regexp.MustCompile(`\b(?:AKIA[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{30}|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10})`)},
+	{[]string{"@"}, lazyRegexp(`://[^/?#\s@]*:[^/?#\s@]+@`)},
+	{[]string{"="}, lazyRegexp(`(?i)(?:password|passwd|passphrase|secret|apikey|api_key|accountkey|accesskey)=[^;&\s]`)},
+	{[]string{"="}, lazyRegexp(`(?i)(?:^|[;&?,\s])(?:pwd|token|access_token)=[^;&\s]`)},
+	{[]string{"-----BEGIN"}, lazyRegexp(`-----BEGIN [A-Z ]*PRIVATE KEY`)},
+	{[]string{"uthorization:", "UTHORIZATION:"}, lazyRegexp(`(?i)\bauthorization: *[a-z]+ `)},
+	{[]string{"gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_"}, lazyRegexp(`\b(?:gh[opsur]_[A-Za-z0-9]{20}|github_pat_[A-Za-z0-9]{10})`)},
+	{[]string{"glpat-", "npm_", "sk-"}, lazyRegexp(`\b(?:glpat-[A-Za-z0-9_-]{15}|npm_[A-Za-z0-9]{30}|sk-[A-Za-z0-9_-]{20})`)},
+	{[]string{"xox"}, lazyRegexp(`\bxox[abeprs]-[A-Za-z0-9-]{10}`)},
+	{[]string{"AKIA", "AIza", "eyJ"}, lazyRegexp(`\b(?:AKIA[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{30}|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10})`)},
 }
 
 func secretValue(value string) bool {
 	for _, secret := range secretValues {
 		for _, hint := range secret.hints {
 			if strings.Contains(value, hint) {
-				if secret.pattern.MatchString(value) {
+				if secret.pattern().MatchString(value) {
 					return true
 				}
 				break
