@@ -199,7 +199,7 @@ func (e *Engine) confine(spec sandbox.Spec, program resolved, v verdict) (*run, 
 		return nil, err
 	}
 	launch, err := e.wrapper.Wrap(Request{Policy: spec.Policy, Dir: spec.Dir, Namespaces: v.namespaces,
-		Tmp: tmp, State: e.options.StateDir, Visible: e.visible(spec)})
+		Tmp: tmp, State: e.options.StateDir, Visible: e.visible(spec, program)})
 	if err != nil {
 		remove()
 		return nil, err
@@ -214,9 +214,15 @@ func (e *Engine) confine(spec sandbox.Spec, program resolved, v verdict) (*run, 
 	return r, nil
 }
 
-// visible lists the paths that a command must see whatever hides them.
-func (e *Engine) visible(spec sandbox.Spec) []string {
-	paths := append([]string{e.home.spill(), spec.Dir}, filepath.SplitList(pathOf(spec.Env))...)
+// visible lists the paths that a command must see whatever hides them. Folders
+// that a request can choose, the working directory and the command's PATH, are
+// not among them: it would choose which services of the host it finds there. A
+// root is visible in any case, and the program is a file.
+func (e *Engine) visible(spec sandbox.Spec, program resolved) []string {
+	paths := append([]string{e.home.spill()}, filepath.SplitList(os.Getenv("PATH"))...)
+	if program.script == nil {
+		paths = append(paths, program.path)
+	}
 	if spec.SpillDir != "" && spec.SpillDir != e.home.spill() {
 		paths = append(paths, spec.SpillDir)
 	}
