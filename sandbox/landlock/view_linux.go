@@ -195,13 +195,22 @@ func (v *view) place() {
 			set |= unix.MOUNT_ATTR_RDONLY
 		}
 		v.setAttributesOf(what, m.fd, unix.AT_RECURSIVE, set)
-		v.move(what, m.fd, m.path)
+		v.put(what, m)
 	}
 	for _, folder := range v.hidden {
 		if folder != tmpFolder() {
 			v.setAttributes("closing "+quote(folder), unix.AT_FDCWD, folder, 0, unix.MOUNT_ATTR_RDONLY)
 		}
 	}
+}
+
+// put moves a mount to its place without following links: its parents may lie
+// in the session's temporary files or in a root, where commands can make links.
+func (v *view) put(what string, m mount) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	place := v.s.Call(what, unix.SYS_OPENAT2, local.Int(unix.AT_FDCWD), local.Text(m.path), local.Struct(&how), local.Int(unix.SizeofOpenHow))
+	v.s.Call(what, unix.SYS_MOVE_MOUNT, local.Result(m.fd), local.Text(""), local.Result(place), local.Text(""),
+		local.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
 }
 
 // makePlace makes the folders, and the file, that a mount below a hidden
