@@ -14,6 +14,9 @@ var deviceNodes = []string{"null", "zero", "full", "random", "urandom", "tty"}
 var deviceLinks = [][2]string{{"/proc/self/fd", "/dev/fd"}, {"/proc/self/fd/0", "/dev/stdin"}, {"/proc/self/fd/1", "/dev/stdout"},
 	{"/proc/self/fd/2", "/dev/stderr"}, {"pts/ptmx", "/dev/ptmx"}}
 
+// sharedMemory is where programs share memory by files.
+const sharedMemory = "/dev/shm"
+
 // takeDevices takes the device nodes of the host: in a user namespace none can
 // be made.
 func (v *view) takeDevices() []mount {
@@ -36,14 +39,14 @@ func (v *view) device(devices []mount) {
 		v.touch(what, d.path)
 		v.move(what, d.fd, d.path)
 	}
-	for _, dir := range []string{"/dev/pts", "/dev/shm"} {
+	for _, dir := range []string{"/dev/pts", sharedMemory} {
 		v.s.Call(what, unix.SYS_MKDIRAT, local.Int(unix.AT_FDCWD), local.Text(dir), local.Int(0o755))
 	}
 	for _, link := range deviceLinks {
 		v.s.Call(what, unix.SYS_SYMLINKAT, local.Text(link[0]), local.Int(unix.AT_FDCWD), local.Text(link[1]))
 	}
 	v.mountNew("making pseudoterminals", "devpts", "/dev/pts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
-	v.mountNew("making shared memory", "tmpfs", "/dev/shm", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,size=25%")
+	v.mountNew("making shared memory", "tmpfs", sharedMemory, unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,size=25%")
 	v.setAttributes(what, unix.AT_FDCWD, "/dev", 0, unix.MOUNT_ATTR_RDONLY)
 }
 

@@ -24,6 +24,7 @@ type view struct {
 	s       *local.Script
 	request local.Request
 	hidden  []string // folders that an empty file system covers
+	covered []string // the same, and shared memory, which a new one covers
 	mounts  []mount
 }
 
@@ -44,6 +45,7 @@ const (
 // build adds all calls.
 func (v *view) build() {
 	v.hidden = v.hiddenFolders()
+	v.covered = append(slices.Clone(v.hidden), sharedMemory)
 	v.s.Call("separating the mounts", unix.SYS_MOUNT, local.Text(""), local.Text("/"), local.Text(""), local.Int(unix.MS_REC|unix.MS_PRIVATE), local.Int(0))
 	v.takeRoots()
 	v.takeProtected()
@@ -87,8 +89,8 @@ func (v *view) hiddenFolders() []string {
 	return outermost
 }
 
-func (v *view) isHidden(path string) bool {
-	return slices.ContainsFunc(v.hidden, func(h string) bool { return sandbox.Within(path, h) })
+func (v *view) isCovered(path string) bool {
+	return slices.ContainsFunc(v.covered, func(c string) bool { return sandbox.Within(path, c) })
 }
 
 // take clones the mount at path. Result: a detached mount.
@@ -101,7 +103,7 @@ func (v *view) take(what, path string) local.Ref {
 func (v *view) takeRoots() {
 	for _, root := range v.request.Policy.Roots {
 		writable := v.request.Policy.Mode == sandbox.WorkspaceWrite
-		if !writable && !v.isHidden(root.Path) {
+		if !writable && !v.isCovered(root.Path) {
 			continue
 		}
 		what := "binding the workspace folder " + quote(root.Path)
@@ -128,7 +130,7 @@ func (v *view) takeVisible() {
 	needed := append(slices.Clone(v.request.Visible), systemPaths()...)
 	for _, path := range needed {
 		real, err := filepath.EvalSymlinks(path)
-		if err != nil || !v.isHidden(real) || slices.Contains(v.hidden, real) {
+		if err != nil || !v.isCovered(real) || slices.Contains(v.covered, real) {
 			continue
 		}
 		if slices.ContainsFunc(v.mounts, func(m mount) bool { return !m.file && sandbox.Within(real, m.path) }) {
@@ -213,15 +215,15 @@ func (v *view) put(what string, m mount) {
 		local.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
 }
 
-// makePlace makes the folders, and the file, that a mount below a hidden
+// makePlace makes the folders, and the file, that a mount below a covered
 // folder needs.
 func (v *view) makePlace(m mount) {
-	i := slices.IndexFunc(v.hidden, func(h string) bool { return sandbox.Within(m.path, h) && m.path != h })
+	i := slices.IndexFunc(v.covered, func(c string) bool { return sandbox.Within(m.path, c) && m.path != c })
 	if i < 0 {
 		return
 	}
 	what := "making a place for " + quote(m.path)
-	path := v.hidden[i]
+	path := v.covered[i]
 	parts := strings.Split(strings.TrimPrefix(m.path, path+"/"), "/")
 	for n, part := range parts {
 		path = filepath.Join(path, part)

@@ -93,7 +93,7 @@ func protects(p sandbox.Policy, root string) bool {
 // insideRules allow what belongs to the run's own view.
 func insideRules() []rule {
 	const everything = ^uint64(makeDevices)
-	rules := []rule{{path: tmpFolder(), rights: everything}, {path: "/dev/shm", rights: everything}, {path: "/dev/pts", rights: onFiles},
+	rules := []rule{{path: tmpFolder(), rights: everything}, {path: sharedMemory, rights: everything}, {path: "/dev/pts", rights: onFiles},
 		{path: "/proc", rights: unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE}}
 	for _, path := range devicePaths() {
 		rules = append(rules, rule{path: path, rights: onFiles})
