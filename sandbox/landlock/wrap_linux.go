@@ -3,6 +3,7 @@ package landlock
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -43,6 +44,9 @@ func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
 	}
 	if len(r.Policy.Unreadable) > 0 {
 		return nil, fmt.Errorf("hiding files from commands is not available yet")
+	}
+	if path := deepProtected(r.Policy); path != "" {
+		return nil, fmt.Errorf("keeping %s read-only is not available yet: its folder could be renamed, and another put there", quote(path))
 	}
 	l := &local.Launch{Namespaces: r.Namespaces, SharedNetwork: r.Policy.Network, HasRuleset: true, Env: map[string]string{}}
 	rules := ruleset{abi: w.abi, scoped: scopeSignal}
@@ -88,6 +92,18 @@ func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
 // protects reports whether something below a root is to stay read-only.
 func protects(p sandbox.Policy, root string) bool {
 	return slices.ContainsFunc(p.Protected, func(path string) bool { return sandbox.Within(path, root) })
+}
+
+// deepProtected is a protected path that does not lie at the top of a writable
+// folder. A mount keeps what it covers from being renamed, not what lies above.
+func deepProtected(p sandbox.Policy) string {
+	for _, path := range p.Protected {
+		top := slices.Contains(p.RootPaths(), path) || slices.Contains(p.RootPaths(), filepath.Dir(path))
+		if !top && slices.ContainsFunc(p.RootPaths(), func(root string) bool { return sandbox.Within(path, root) }) {
+			return path
+		}
+	}
+	return ""
 }
 
 // insideRules allow what belongs to the run's own view.
