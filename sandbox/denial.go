@@ -141,7 +141,8 @@ type DenialContext struct {
 //   - this process itself could do it: the parent folder exists, permissions
 //     and the file system's own state allow it.
 //
-// The host's files are looked at by stat and access only, never opened.
+// The host's files are looked at by lstat, readlink, statfs and access only,
+// never opened.
 func (s *DenialScanner) Denials(ctx DenialContext) []Denial {
 	s.mu.Lock()
 	defer s.mu.Unlock()

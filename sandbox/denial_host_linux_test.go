@@ -100,7 +100,9 @@ func TestDenialsReadOnlyHost(t *testing.T) {
 				return
 			}
 		}
-		text := w.expand("tee: @OUT@/new: Read-only file system\ntee: @OUT@/file: Read-only file system\nrm: cannot remove '@OUT@/file': Read-only file system\n")
+		text := w.expand("tee: @OUT@/new: Read-only file system\ntee: @OUT@/file: Read-only file system\nrm: cannot remove '@OUT@/file': Read-only file system\n" +
+			"chmod: changing permissions of '@OUT@/file': Read-only file system\nchown: changing ownership of '@OUT@/file': Read-only file system\n" +
+			"touch: setting times of '@OUT@/file': Read-only file system\n")
 		if got := summary(scanned(text).Denials(w.context())); len(got) != 0 {
 			t.Errorf("denials on a read-only host: %q", got)
 		}

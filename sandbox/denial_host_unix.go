@@ -30,3 +30,11 @@ func sticky(folder string, file fs.FileInfo) bool {
 	}
 	return file != nil && dir.Mode()&fs.ModeSticky != 0 && !owned(dir) && !owned(file)
 }
+
+// readOnlyMount reports whether a file lies on a read-only mount, which keeps
+// its owner from changing its attributes, too.
+func readOnlyMount(path string) bool {
+	const readOnly = 1 // ST_RDONLY and MNT_RDONLY
+	var st syscall.Statfs_t
+	return syscall.Statfs(path, &st) != nil || st.Flags&readOnly != 0
+}

@@ -188,11 +188,11 @@ func permitted(m message, f hostFile, exitCode int) (op string, ok bool) {
 		}
 		return m.op, inParent() && !sticky(f.parent, f.info)
 	case opChmod:
-		return m.op, f.exists() && owned(f.info)
+		return m.op, f.exists() && owned(f.info) && !readOnlyMount(f.path)
 	case opChown:
-		return m.op, f.exists() && os.Geteuid() == 0
+		return m.op, f.exists() && os.Geteuid() == 0 && !readOnlyMount(f.path)
 	case opUtime:
-		return m.op, f.exists() && (owned(f.info) || access(f.path, mayWrite))
+		return m.op, f.exists() && (access(f.path, mayWrite) || owned(f.info) && !readOnlyMount(f.path))
 	case opConnect:
 		return m.op, f.exists() && access(f.path, mayWrite)
 	}
