@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -78,9 +79,10 @@ func (c *client) canAsk() bool {
 	return c.o.Settings.ApprovalPolicy != string(approval.PolicyNever) && !c.mute.Load()
 }
 
-// notify sends a notification; the log says if it could not.
+// notify sends a notification; the log says if it could not. A client that is
+// gone misses nothing.
 func (c *client) notify(method string, params any) {
-	if err := c.conn.Notify(method, params, nil); err != nil {
+	if err := c.conn.Notify(method, params, nil); err != nil && !errors.Is(err, rpc.ErrClosed) {
 		c.o.Log.Warn("leaving a notification out", "method", method, "reason", err)
 	}
 }
