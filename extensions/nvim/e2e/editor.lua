@@ -67,7 +67,7 @@ function Editor:next_question()
 end
 
 -- start starts a server for folder. Options: announce = false makes a stock
--- client; env is added to the server's environment.
+-- client; program is the server, CONFINE_BIN if not given.
 function M.start(folder, options)
   options = options or {}
   local self = setmetatable({ events = {}, questions = {}, pid_file = vim.fn.tempname() }, Editor)
@@ -87,8 +87,7 @@ function M.start(folder, options)
   local id = vim.lsp.start({
     name = 'confine',
     -- The client does not tell the server's process id.
-    cmd = { 'sh', '-c', 'echo $$ > "$0"; exec "$1" serve', self.pid_file, M.need('CONFINE_BIN') },
-    cmd_env = options.env,
+    cmd = { 'sh', '-c', 'echo $$ > "$0"; exec "$1" serve', self.pid_file, options.program or M.need('CONFINE_BIN') },
     root_dir = folder,
     capabilities = capabilities,
     handlers = handlers,

@@ -9,7 +9,6 @@ local editor = require('editor')
 local workspace = editor.need('STORY_WORKSPACE') -- a git repository with a Go module
 local outside = editor.need('STORY_OUTSIDE') -- beside it, writable for us and not for commands
 local go_env = vim.json.decode(editor.need('STORY_GO_ENV'))
-local short = { CONFINE_QUESTION_TTL = '1s' }
 
 -- Neovim reports a killed server here.
 vim.notify = function(message)
@@ -252,7 +251,7 @@ chapter('the server ends with the client', function()
 end)
 
 chapter('a question left unanswered runs nothing', function()
-  local hasty = editor.start(workspace, { env = short })
+  local hasty = editor.start(workspace, { program = editor.need('CONFINE_HASTY_BIN') })
   local file = outside .. '/nvim-unanswered'
   denied(hasty, file, 'unanswered')
   local reply = escalate(hasty, 'unanswered')

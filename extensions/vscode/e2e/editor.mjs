@@ -40,9 +40,9 @@ export class Editor {
   #wanted = []; // waiting for a question
 
   // announce: what goes into capabilities.experimental.confine; null for a stock client.
-  constructor({ announce = { protocolVersion: 1, approval: true, output: true }, env = {} } = {}) {
+  constructor({ announce = { protocolVersion: 1, approval: true, output: true }, program = need('CONFINE_BIN') } = {}) {
     this.announce = announce;
-    this.server = spawn(need('CONFINE_BIN'), ['serve'], { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, ...env } });
+    this.server = spawn(program, ['serve'], { stdio: ['pipe', 'pipe', 'pipe'] });
     this.exited = new Promise((resolve) => this.server.once('exit', (code, signal) => resolve({ code, signal })));
     this.stderr = '';
     this.server.stderr.on('data', (data) => { this.stderr += data; });

@@ -11,7 +11,6 @@ import { Editor, need, processes, until, within } from './editor.mjs';
 
 const workspace = need('STORY_WORKSPACE'); // a git repository with a Go module
 const outside = need('STORY_OUTSIDE'); // beside it, writable for us and not for commands
-const short = { CONFINE_QUESTION_TTL: '1s' };
 
 const outsideFile = (name) => path.join(outside, name);
 const writes = (file) => `printf wide > '${file}'`;
@@ -231,7 +230,7 @@ await chapter('the server ends when it is told to', async () => {
 });
 
 await chapter('a question left unanswered runs nothing', async () => {
-  const hasty = new Editor({ env: short });
+  const hasty = new Editor({ program: need('CONFINE_HASTY_BIN') });
   await hasty.initialize(workspace);
   const file = outsideFile('unanswered');
   await denied(hasty, file, 'unanswered');
