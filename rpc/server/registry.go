@@ -76,6 +76,17 @@ func (r *run) started(p sandbox.Process) {
 	r.began, r.process = time.Now(), p
 }
 
+// discard removes what the disk holds of an ended run's output.
+func (r *run) discard() {
+	process := r.facts().process
+	if process == nil {
+		return
+	}
+	for _, stream := range []sandbox.Stream{sandbox.StdoutStream, sandbox.StderrStream} {
+		process.Output(stream).Discard()
+	}
+}
+
 // reader is what the command reads; nil for nothing.
 func (p plan) reader() io.Reader {
 	if p.stdin == "" {
@@ -178,6 +189,7 @@ func (g *registry) forget() {
 	for len(g.ended) > 0 && (tooMany() || time.Since(g.ended[0].facts().ending.at) >= keepFor) {
 		g.bytes -= g.ended[0].plan.size()
 		delete(g.byID, g.ended[0].plan.id)
+		g.ended[0].discard()
 		g.ended[0] = nil // free it
 		g.ended = g.ended[1:]
 	}

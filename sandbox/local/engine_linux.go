@@ -55,6 +55,7 @@ type Engine struct {
 	starting sync.WaitGroup // commands being started; not added to once closed
 
 	probes probes
+	quota  sandbox.SpillQuota // of the output of all runs on the disk
 }
 
 // sessionSlot makes concurrent first runs of a session wait for one maker.
@@ -244,7 +245,7 @@ func (e *Engine) launch(spec sandbox.Spec, program resolved, l *Launch, s *sessi
 	if err != nil {
 		return nil, err
 	}
-	r := newRun(spec, l.Facts, sandbox.CaptureOptions{})
+	r := newRun(spec, l.Facts, sandbox.CaptureOptions{Quota: &e.quota})
 	r.leader = leader
 	r.writable = l.Writable
 	if !s.add(r) {
