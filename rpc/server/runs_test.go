@@ -3,12 +3,14 @@ package server_test
 import (
 	"encoding/base64"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/rpc/server"
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/sandboxtest"
 )
@@ -329,5 +331,28 @@ func TestTooManyBackgroundRuns(t *testing.T) {
 		w.next(w.confined).Exit(0)
 		synctest.Wait()
 		w.run(proto.RunCommandParams{Command: "server", Background: true})
+	})
+}
+
+func TestAForgottenRunLeavesNothingOnTheDisk(t *testing.T) {
+	spills := realTempDir(t)
+	if err := os.Chmod(spills, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	inBubble(t, func(t *testing.T) {
+		w := open(t, func(o *server.Options) { o.SpillDir = spills })
+		w.confined.Script("long", func(p *sandboxtest.FakeProcess) {
+			p.Stdout(strings.Repeat("x", 2*sandbox.DefaultKeep))
+			p.Exit(0)
+		})
+		result := w.run(proto.RunCommandParams{Command: "long", RunID: "long"})
+		if data, err := os.ReadFile(result.Stdout.SpillPath); err != nil || len(data) != 2*sandbox.DefaultKeep {
+			t.Fatalf("the file of the run's output: %d bytes, %v", len(data), err)
+		}
+		time.Sleep(time.Hour)
+		w.editor.CallError(proto.MethodRunsWait, proto.RunParams{RunID: "long"})
+		if left, err := os.ReadDir(spills); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
 	})
 }
