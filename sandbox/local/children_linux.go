@@ -35,17 +35,19 @@ func (t *childTable) reap(pid int) (unix.WaitStatus, error) {
 	}
 }
 
-// strays lists the children of this process that the package did not start.
-func (t *childTable) strays() []process {
+// strays lists the children of this process that the package did not start,
+// and what lives below them.
+func (t *childTable) strays() (strays, below []process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var strays []process
-	for _, p := range processes() {
+	all := processes()
+	var pids []int
+	for _, p := range all {
 		if _, ours := t.pids.Load(p.pid); p.parent == os.Getpid() && !ours {
-			strays = append(strays, p)
+			strays, pids = append(strays, p), append(pids, p.pid)
 		}
 	}
-	return strays
+	return strays, descendants(all, pids...)
 }
 
 // endStrays ends orphans of a run whose init was killed. They can be told from
@@ -55,17 +57,19 @@ func (e *Engine) endStrays() bool {
 		return false
 	}
 	for end := time.Now().Add(treeTime); ; {
-		strays := children.strays()
+		strays, below := children.strays()
 		if len(strays) == 0 {
 			return true
 		}
-		for _, p := range strays {
-			killBelow(p.pid, time.Until(end))
+		for _, p := range append(below, strays...) {
 			p.kill()
-			children.reap(p.pid)
+		}
+		for _, p := range strays {
+			unix.Wait4(p.pid, nil, unix.WALL|unix.WNOHANG, nil) // if not now, then next time
 		}
 		if time.Now().After(end) {
 			return false
 		}
+		time.Sleep(time.Millisecond) // polling: what was below comes to us only now
 	}
 }

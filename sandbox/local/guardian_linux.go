@@ -89,6 +89,10 @@ func (g *guardian) close() {
 	}
 }
 
+// guardianTime bounds how long a guardian hunts: long, because nobody waits for
+// it and a machine may be busy.
+const guardianTime = 10 * time.Second
+
 // guardianMain waits until its server ended, then ends what is left of the
 // server's runs and removes its folder. args are the folder and the server's
 // id; descriptor 3 is a pipe whose other end only the server holds, and 4 the
@@ -110,7 +114,7 @@ func guardianMain(args []string) int {
 			break
 		}
 	}
-	clean := endRuns(args[1], 2*time.Second)
+	clean := endRuns(args[1], guardianTime)
 	if err := removeTree(args[0]); err != nil || !clean {
 		return 1 // the next server sweeps
 	}

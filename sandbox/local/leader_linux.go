@@ -105,18 +105,24 @@ const treeTime = 2 * time.Second
 // this process's.
 func (l *initLeader) endTree(alive bool) bool {
 	if !alive {
-		return l.engine.endStrays()
+		return l.endOrphans()
 	}
 	for end := time.Now().Add(treeTime); !l.gone(2 * time.Millisecond); {
 		if time.Now().After(end) {
 			l.send(unix.SIGKILL)
-			return l.engine.endStrays()
+			return l.endOrphans()
 		}
 		for _, p := range descendants(processes(), l.pid) {
 			p.kill()
 		}
 	}
 	return true
+}
+
+// endOrphans ends what an init that was killed leaves. Its pipe is closed before
+// its children become this process's, so its end is awaited.
+func (l *initLeader) endOrphans() bool {
+	return l.gone(treeTime) && l.engine.endStrays()
 }
 
 // forever is a limit for gone.

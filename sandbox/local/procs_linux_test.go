@@ -95,3 +95,58 @@ func ignores(pid int, sig syscall.Signal) bool {
 	}
 	return false
 }
+
+// descendantsOf lists the processes below one, zombies left out, each with its
+// start time, which tells it from a later one of the same number.
+func descendantsOf(pid int) map[int]string {
+	parents, starts := map[int]int{}, map[int]string{}
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		child, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			continue
+		}
+		if fields := statFields(child); fields != nil && fields[0] != "Z" {
+			parents[child], _ = strconv.Atoi(fields[1])
+			starts[child] = fields[19]
+		}
+	}
+	below := map[int]string{}
+	for child := range parents {
+		for up := child; up != 0; up = parents[up] {
+			if parents[up] == pid {
+				below[child] = starts[child]
+			}
+		}
+	}
+	return below
+}
+
+// statFields are the fields of /proc/PID/stat from the state on, or nil.
+func statFields(pid int) []string {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	_, rest, _ := strings.Cut(string(data[bytes.LastIndexByte(data, ')'):]), " ")
+	if fields := strings.Fields(rest); len(fields) > 19 {
+		return fields
+	}
+	return nil
+}
+
+// anyLives reports whether one of the processes still runs.
+func anyLives(processes map[int]string) bool {
+	for pid, start := range processes {
+		if fields := statFields(pid); fields != nil && fields[19] == start && lives(pid) {
+			return true
+		}
+	}
+	return false
+}
+
+// lives reports whether a process is there and not dead but unreaped.
+func lives(pid int) bool {
+	fields := statFields(pid)
+	return fields != nil && fields[0] != "Z" && fields[0] != "X"
+}

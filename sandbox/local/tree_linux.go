@@ -39,10 +39,17 @@ func processes() []process {
 
 // readProcess parses /proc/PID/stat (proc_pid_stat(5)).
 func readProcess(pid int) (process, bool) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/stat", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return process{}, false
 	}
+	data := make([]byte, 512) // enough for the fields below
+	n, err := unix.Read(fd, data)
+	unix.Close(fd)
+	if err != nil {
+		return process{}, false
+	}
+	data = data[:n]
 	i := bytes.LastIndexByte(data, ')') // the name may hold anything
 	if i < 0 {
 		return process{}, false
@@ -86,25 +93,6 @@ func (p process) kill() {
 	defer unix.Close(fd)
 	if now, ok := readProcess(p.pid); ok && now.start == p.start {
 		unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-	}
-}
-
-// killBelow ends everything below pid until nothing is left there or the time
-// is over, and reports whether nothing is left. A process that forks faster
-// than the table is read can outrun it; only a PID namespace stops that.
-func killBelow(pid int, limit time.Duration) bool {
-	for end := time.Now().Add(limit); ; {
-		left := descendants(processes(), pid)
-		if len(left) == 0 {
-			return true
-		}
-		for _, p := range left {
-			p.kill()
-		}
-		if time.Now().After(end) {
-			return false
-		}
-		time.Sleep(2 * time.Millisecond) // polling: the kernel tells nobody of a grandchild's end
 	}
 }
 
@@ -169,6 +157,6 @@ func endRuns(server string, limit time.Duration) bool {
 		if over {
 			return false
 		}
-		time.Sleep(2 * time.Millisecond) // polling, as above
+		time.Sleep(2 * time.Millisecond) // polling: the kernel tells nobody of a grandchild's end
 	}
 }
