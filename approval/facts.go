@@ -49,6 +49,20 @@ func oddities(r Request) []string {
 	return facts
 }
 
+// evidenceFacts say what was refused before, and apart from that what only the
+// command's own messages say: it can print what it likes.
+func evidenceFacts(evidence []sandbox.Denial) []string {
+	var seen, told []sandbox.Denial
+	for _, d := range evidence {
+		if d.Evidence == sandbox.Observed {
+			seen = append(seen, d)
+		} else {
+			told = append(told, d)
+		}
+	}
+	return append(listFact("The sandbox refused", denials(seen)), listFact("Refused, as its messages say", denials(told))...)
+}
+
 func envFacts(env map[string]string) []string {
 	var changes []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {

@@ -49,7 +49,7 @@ func TestText(t *testing.T) {
 			"Becomes writable: «/home/me/project».",
 			"Command, 11 bytes: «npm install»",
 			"Folder: «/home/me/project»",
-			"The model says: «Packages must be fetched.»",
+			"Justification given: «Packages must be fetched.»",
 		}},
 		{"network", func(r *Request) {
 			r.Have, r.Want = workspace(), workspace()
@@ -60,14 +60,17 @@ func TestText(t *testing.T) {
 			"Network: it reaches the internet and every service on localhost.",
 			"Command, 11 bytes: «npm install»",
 			"Folder: «/home/me/project»",
-			"The model says: «Packages must be fetched.»",
+			"Justification given: «Packages must be fetched.»",
 		}},
 		{"escalation to full access", func(r *Request) {
 			r.Kind, r.Justification = KindEscalation, ""
 			r.Have.Network = true
 			r.Want = sandbox.Policy{Mode: sandbox.DangerFullAccess}
 			r.Command = "cd /x\nrm -rf y\n"
-			r.Evidence = []sandbox.Denial{{Op: "write", Path: "/x/y", Errno: "EROFS", Count: 1}}
+			r.Evidence = []sandbox.Denial{
+				{Op: "write", Path: "/x/y", Errno: "EROFS", Evidence: sandbox.Stderr, Count: 1},
+				{Op: "write", Path: "/x/z", Errno: "EROFS", Evidence: sandbox.Observed, Count: 1},
+			}
 			r.Reason = "it was refused"
 		}, []string{
 			"confine 3fa9: run a command again with NO SANDBOX (danger-full-access)?",
@@ -76,7 +79,8 @@ func TestText(t *testing.T) {
 			"No sandbox at all: it can read, change and send whatever you can, and reach every service on localhost.",
 			`Command, 2 LINES, 15 bytes: «cd /x\nrm -rf y\n»`,
 			"Folder: «/home/me/project»",
-			"The sandbox refused: «write /x/y».",
+			"The sandbox refused: «write /x/z».",
+			"Refused, as its messages say: «write /x/y».",
 			"Reason: «it was refused»",
 		}},
 		{"program, input, variables", func(r *Request) {
@@ -238,9 +242,9 @@ func lineWith(t *testing.T, text, label string) string {
 // found.
 var ourLines = regexp.MustCompile(`^(confine 3fa9: run a command( again)? (in|with|unconfined) [^«»]*\?|` +
 	`\d+ more facts DO NOT FIT HERE\.|Configured: [a-z -]+\.|The whole command runs again, from its beginning\.|(No sandbox|Network:) [^«»]*\.|` +
-	`(Becomes writable|Sets environment variables|The sandbox refused): «[^«»]*»(, «[^«»]*»)*( and \d+ more)?\.|` +
+	`(Becomes writable|Sets environment variables|The sandbox refused|Refused, as its messages say): «[^«»]*»(, «[^«»]*»)*( and \d+ more)?\.|` +
 	`(Command|Program and arguments|Input)(, \d+ LINES)?, \d+ bytes(, \d+ bytes NOT SHOWN)?: «[^«»]*»|` +
-	`(Folder|The model says|Reason)(, \d+ bytes NOT SHOWN)?: «[^«»]*»|Note: «[^«»]*»|` +
+	`(Folder|Justification given|Reason)(, \d+ bytes NOT SHOWN)?: «[^«»]*»|Note: «[^«»]*»|` +
 	`(Too long to show whole|Invisible or misleading|Not ASCII)[^«»]*\.)$`)
 
 // Run it with -fuzzminimizetime=10x: shortening long inputs takes most of the

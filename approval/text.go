@@ -19,7 +19,7 @@ type part struct {
 }
 
 // text lays a question out for clients that show nothing but a message: what a
-// yes opens, then the command, then what is odd; the model's own words last.
+// yes opens, then the command, then what is odd; the words of whoever asks last.
 func text(r Request, title string, opens, odd []string) string {
 	exact, prose := style{}, style{prose: true}
 	parts := []part{
@@ -41,9 +41,9 @@ func text(r Request, title string, opens, odd []string) string {
 		parts = append(parts, part{label: f})
 	}
 	if r.Justification != "" {
-		parts = append(parts, part{label: "The model says", quoted: true, body: field(r, r.Justification, prose), floor: 60})
+		parts = append(parts, part{label: "Justification given", quoted: true, body: field(r, r.Justification, prose), floor: 60})
 	}
-	for _, f := range listFact("The sandbox refused", denials(r.Evidence)) {
+	for _, f := range evidenceFacts(r.Evidence) {
 		parts = append(parts, part{label: f})
 	}
 	if r.Reason != "" {

@@ -24,7 +24,7 @@ type Request struct {
 	Want sandbox.Policy // what the command would run under
 
 	Reason        string           // why confine asks; may quote untrusted text
-	Justification string           // why the model says it is needed
+	Justification string           // why it is needed, in the words of whoever asks: a model mostly
 	Evidence      []sandbox.Denial // what the sandbox refused before
 	Warnings      []string         // what else the person should know
 }

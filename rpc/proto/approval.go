@@ -19,7 +19,7 @@ type Question struct {
 	Mode          sandbox.Mode `json:"mode"` // without the grant
 	Wanted        Wanted       `json:"wanted"`
 	Reason        string       `json:"reason"`
-	Justification string       `json:"justification,omitempty"` // from the model: not to be trusted
+	Justification string       `json:"justification,omitempty"` // of whoever asks, a model mostly: not to be trusted
 
 	Evidence []sandbox.Denial `json:"evidence"`
 	Warnings []string         `json:"warnings"` // must not be overlooked, the most important first

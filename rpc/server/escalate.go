@@ -76,7 +76,7 @@ func (c *client) escalation(params proto.EscalationParams) (*plan, *run, error) 
 // differ from one run of the command to the next: a refusal is remembered by it.
 func evidence(e *ending) (denials []sandbox.Denial, warnings []string, reason string) {
 	if e.result.Denied {
-		return e.result.Denials, nil, "The sandbox refused something when this command ran."
+		return e.result.Denials, nil, "As far as is known, the sandbox refused something when this command ran."
 	}
 	return nil, []string{"The sandbox refused nothing when this command ran, as far as is known."}, "The command ran, and shall run with more than it had."
 }
