@@ -38,7 +38,9 @@ func connect(ctx context.Context, srv *server.Server, o clientOptions) (*client,
 	ctx, cancel := context.WithCancel(ctx)
 	ours, theirs := net.Pipe()
 	c := &client{cancel: cancel, ended: make(chan struct{})}
-	c.conn = rpc.NewConn(ours, rpc.Options{Requests: o.requests()})
+	// A result with jsonOutput bytes of each stream, every one of them escaped,
+	// and once more in the text for a model, must still fit.
+	c.conn = rpc.NewConn(ours, rpc.Options{Requests: o.requests(), MaxMessage: 256 << 20})
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

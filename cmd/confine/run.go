@@ -75,8 +75,8 @@ func runRun(args []string) (int, error) {
 	return status, nil
 }
 
-// jsonOutput is how many bytes of each stream --json prints: a file with the
-// rest would end with this process.
+// jsonOutput is how many bytes of each stream --json prints. There is no file
+// with the rest, since it would end with this process.
 const jsonOutput = 4 << 20
 
 func runInSandbox(options runOptions) (_ int, err error) {
@@ -85,8 +85,7 @@ func runInSandbox(options runOptions) (_ int, err error) {
 	wiring := wiringOptions{named: options.named, stdin: commandStdin(os.Stdin)}
 	if options.json {
 		wiring.keep = jsonOutput
-	}
-	if !options.json {
+	} else {
 		r.output = newLiveOutput(os.Stdout, os.Stderr, r.kill)
 		defer r.output.close()
 		wiring.output = r.output

@@ -44,7 +44,7 @@ func runServe(args []string) (int, error) {
 	defer closeTrace()
 
 	log := slog.New(slog.NewTextHandler(logTo, nil))
-	w, err := newWiring(wiringOptions{log: log, trace: traceTo})
+	w, err := newWiring(wiringOptions{log: log, trace: traceTo, spill: true})
 	if err != nil {
 		return 0, err
 	}

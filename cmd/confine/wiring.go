@@ -31,6 +31,7 @@ type wiringOptions struct {
 	stdin  io.Reader              // see attached
 	output *liveOutput            // see attached
 	keep   int                    // bytes of each stream that a result holds; 0 is the server's default
+	spill  bool                   // what a result leaves out goes to a file that lives as long as the server
 	log    *slog.Logger           // nil discards
 	trace  io.Writer              // gets every message; nil for none
 }
@@ -121,7 +122,7 @@ func (w *wiring) openGate() (*approval.Gate, error) {
 type providers struct {
 	confined, unconfined sandbox.Provider
 	report               func(context.Context) []sandbox.Report
-	spill                string
+	spill                string // folder for long output; empty for none
 }
 
 func (w *wiring) openProviders(o wiringOptions) (providers, error) {
@@ -132,7 +133,10 @@ func (w *wiring) openProviders(o wiringOptions) (providers, error) {
 	}
 	w.closers = append(w.closers, engine.Close)
 
-	p := providers{confined: engine, unconfined: engine.Unconfined(), spill: engine.SpillDir()}
+	p := providers{confined: engine, unconfined: engine.Unconfined()}
+	if o.spill {
+		p.spill = engine.SpillDir()
+	}
 	if wrapper == nil {
 		p.confined = noLandlock
 	}
