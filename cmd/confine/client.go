@@ -33,14 +33,16 @@ type clientOptions struct {
 	ask func(context.Context, proto.Question) proto.ApprovalAnswer
 }
 
+// maxResult is the length of the longest result, in bytes: two streams, each
+// also in the text for a model, every byte escaped as \u0000, and the rest.
+const maxResult = 2*2*6*jsonOutput + 1<<20
+
 // connect starts a server in this process and greets it. Close the client.
 func connect(ctx context.Context, srv *server.Server, o clientOptions) (*client, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ours, theirs := net.Pipe()
 	c := &client{cancel: cancel, ended: make(chan struct{})}
-	// A result with jsonOutput bytes of each stream, every one of them escaped,
-	// and once more in the text for a model, must still fit.
-	c.conn = rpc.NewConn(ours, rpc.Options{Requests: o.requests(), MaxMessage: 256 << 20})
+	c.conn = rpc.NewConn(ours, rpc.Options{Requests: o.requests(), MaxMessage: maxResult})
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
