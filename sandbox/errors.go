@@ -15,10 +15,14 @@ type UnavailableError struct {
 	Started  bool     // the sandbox broke after the command had begun
 }
 
-// Error is the exact sentence that agents know, with the detail behind it.
+// Error is the exact sentence that agents know, with the detail behind it. If
+// the command had begun it says so: of that the sentence alone would be untrue.
 func (e *UnavailableError) Error() string {
 	msg := fmt.Sprintf("sandbox mode %q is requested but no sandbox backend is usable on this host; refusing to run the command unconfined. Install bubblewrap or run a Landlock-enforcing kernel (Linux), ensure sandbox-exec is usable (macOS) — Windows has no confinement backend yet — or switch the consumer to danger-full-access.", string(e.Mode))
-	if e.Detail != "" {
+	switch {
+	case e.Started:
+		msg += " Runner failure: the command had begun, and what it did until then stays done: " + e.Detail
+	case e.Detail != "":
 		msg += " Runner failure: " + e.Detail
 	}
 	return msg

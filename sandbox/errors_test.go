@@ -16,8 +16,12 @@ func TestUnavailableError(t *testing.T) {
 	if got := (&UnavailableError{Mode: "read-only", Remedies: []string{"x"}}).Error(); got != unavailableSentence {
 		t.Errorf("got  %q\nwant %q", got, unavailableSentence)
 	}
-	got := (&UnavailableError{Mode: "read-only", Detail: "bwrap: Can't mount proc", Started: true}).Error()
+	got := (&UnavailableError{Mode: "read-only", Detail: "bwrap: Can't mount proc"}).Error()
 	if want := unavailableSentence + " Runner failure: bwrap: Can't mount proc"; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	got = (&UnavailableError{Mode: "read-only", Detail: "the init died", Started: true}).Error()
+	if want := unavailableSentence + " Runner failure: the command had begun, and what it did until then stays done: the init died"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	if UnavailableCode != "SANDBOX_UNAVAILABLE" {

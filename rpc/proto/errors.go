@@ -49,6 +49,7 @@ type FailureData struct {
 	Mode     sandbox.Mode `json:"mode,omitempty"`     // the mode that could not be enforced
 	Detail   string       `json:"detail,omitempty"`   // what failed, in one line
 	Remedies []string     `json:"remedies,omitempty"` // what the person can do, best first
+	Started  bool         `json:"started,omitempty"`  // the sandbox broke after the command had begun; otherwise it did not run
 
 	Path string `json:"path,omitempty"` // program or folder, for a sandbox.StartErrorKind only
 }

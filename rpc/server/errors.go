@@ -26,6 +26,7 @@ func wireError(err error) *rpc.Error {
 			Mode:     unavailable.Mode,
 			Detail:   unavailable.Detail,
 			Remedies: append([]string{}, unavailable.Remedies...),
+			Started:  unavailable.Started,
 		})
 	case errors.As(err, &start):
 		return failed(start, proto.FailureData{Code: string(start.Kind), Path: start.Path})

@@ -91,7 +91,7 @@ func TestASandboxThatBreaksDuringTheRun(t *testing.T) {
 		w := open(t, nil)
 		id := w.editor.Request(proto.MethodRunCommand, proto.RunCommandParams{Command: "x"})
 		w.next(w.confined).Break(broken)
-		if e := w.editor.ResponseError(id); e.Code != -32803 || !strings.HasSuffix(e.Message, "Runner failure: the init died") {
+		if e := w.editor.ResponseError(id); e.Code != -32803 || !strings.HasSuffix(e.Message, "had begun, and what it did until then stays done: the init died") || !strings.Contains(string(e.Data), `"started":true`) {
 			t.Errorf("%v", e)
 		}
 		w.run(proto.RunCommandParams{Command: "y", RunID: "bg", Background: true})
