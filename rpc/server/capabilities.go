@@ -31,15 +31,11 @@ func (c *client) capabilities(ctx context.Context, req *rpc.Request) (any, error
 	for _, root := range c.folders.roots() {
 		roots = append(roots, root.Path)
 	}
-	provider := sandbox.ProviderNone
-	if c.o.Confined != nil {
-		provider = c.o.Confined.Name()
-	}
 	return proto.Capabilities{
 		ProtocolVersion: proto.ProtocolVersion,
 		Version:         c.o.Version,
 		State:           c.probing.state(),
-		Provider:        provider,
+		Provider:        c.confiner(),
 		Providers:       orEmpty(c.probing.all()),
 		Settings:        c.settings(),
 		Roots:           roots,
@@ -48,6 +44,18 @@ func (c *client) capabilities(ctx context.Context, req *rpc.Request) (any, error
 		Limits:          c.limits(),
 		Tool:            shellTool(c.o.Settings.Mode.Confined() && c.canAsk()),
 	}, nil
+}
+
+// confiner names the provider that confines commands, as far as is known yet.
+func (c *client) confiner() string {
+	if c.o.Confined == nil {
+		return sandbox.ProviderNone
+	}
+	name := c.o.Confined.Name()
+	if report, tried := c.probing.of(name); tried && !report.Usable {
+		return sandbox.ProviderNone
+	}
+	return name
 }
 
 func (c *client) limits() proto.Limits {
@@ -108,6 +116,16 @@ func (p *probing) all() []sandbox.Report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.reports)
+}
+
+// of returns the last report of a provider; tried is false if there is none.
+func (p *probing) of(provider string) (report sandbox.Report, tried bool) {
+	for _, report := range p.all() {
+		if report.Provider == provider {
+			return report, true
+		}
+	}
+	return sandbox.Report{}, false
 }
 
 // remedies lists what the providers say would make them usable.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/rpc/server"
@@ -104,6 +105,35 @@ func TestTheToolOfAnAgent(t *testing.T) {
 				t.Error("the mode in force shows in the tool")
 			}
 		})
+	})
+}
+
+// TestAProviderThatCannotBeUsed is neither named as what confines commands, nor
+// is anybody asked for what it would have to do.
+func TestAProviderThatCannotBeUsed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.confined.SetReport(sandbox.Report{Provider: sandbox.ProviderLandlock, Reason: "no Landlock", Remedies: []string{"boot another kernel"}})
+		w.editor.Initialize(full(w.folder))
+		var c proto.Capabilities
+		w.editor.Call(proto.MethodCapabilities, proto.CapabilitiesParams{Wait: true}, &c)
+		if c.Provider != sandbox.ProviderNone {
+			t.Errorf("provider %q, want none", c.Provider)
+		}
+		p := proto.RunCommandParams{Command: "make", SandboxPermissions: sandbox.WorkspaceWrite, Justification: "x"}
+		if e := w.editor.CallError(proto.MethodRunCommand, p); e.Code != -32803 || !strings.Contains(string(e.Data), "boot another kernel") {
+			t.Errorf("%v %s", e, e.Data)
+		}
+		// Each such error makes confine try again, and after the next one it works.
+		synctest.Wait()
+		w.confined.SetReport(sandbox.Report{Provider: sandbox.ProviderLandlock, Usable: true})
+		w.editor.CallError(proto.MethodRunCommand, p)
+		synctest.Wait()
+		w.confined.Script("make", exit0)
+		id := w.editor.Request(proto.MethodRunCommand, p)
+		m, q := w.question()
+		w.choose(m, q, "allow_once")
+		w.editor.Response(id, nil)
 	})
 }
 

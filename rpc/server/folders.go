@@ -68,7 +68,7 @@ func (f *folders) remove(uris []string) (removed []*sandbox.Root) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.open = slices.DeleteFunc(f.open, func(o folder) bool {
-		if !slices.Contains(uris, o.uri) {
+		if !slices.ContainsFunc(uris, o.named) {
 			return false
 		}
 		if o.root != nil {
@@ -78,6 +78,16 @@ func (f *folders) remove(uris []string) (removed []*sandbox.Root) {
 	})
 	f.gone = append(f.gone, removed...)
 	return removed
+}
+
+// named reports whether a URI names the folder, however it is spelled: what
+// stays a root by mistake stays writable.
+func (o folder) named(uri string) bool {
+	if uri == o.uri {
+		return true
+	}
+	path, err := filePath(uri)
+	return err == nil && o.path != "" && filepath.Clean(path) == filepath.Clean(o.path)
 }
 
 func (f *folders) close() {

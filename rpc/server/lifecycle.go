@@ -67,6 +67,8 @@ func (c *client) admit(method string, isRequest bool) error {
 		return rpc.Errorf(proto.CodeInvalidRequest, "initialize may be sent once only")
 	case l.state != stateRunning:
 		return rpc.Errorf(proto.CodeNotInitialized, "the server is not initialized: send initialize first and wait for the answer")
+	case method == proto.MethodShutdown: // here, since an exit may follow at once
+		l.state = stateShutDown
 	}
 	return nil
 }
@@ -145,7 +147,6 @@ func (c *client) initialized(context.Context, *rpc.Request) {
 
 // shutdown ends every run; exit, or the end of the stream, ends the rest.
 func (c *client) shutdown(ctx context.Context, _ *rpc.Request) (any, error) {
-	c.life.set(stateShutDown)
 	for _, r := range c.runs.close() {
 		select {
 		case <-r.done:

@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -53,7 +55,7 @@ func TestEndsThatAreNotOrderly(t *testing.T) {
 		"exit alone": {func(e *rpctest.Editor) { e.Notify(proto.MethodExit, nil) }, false},
 		// The probes are over, so that nothing is being written.
 		"end of file":            {func(e *rpctest.Editor) { synctest.Wait(); e.Close() }, false},
-		"shutdown, then closing": {func(e *rpctest.Editor) { e.Call(proto.MethodShutdown, nil, nil); e.Close() }, true},
+		"shutdown, then closing": {func(e *rpctest.Editor) { synctest.Wait(); e.Call(proto.MethodShutdown, nil, nil); e.Close() }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -65,6 +67,21 @@ func TestEndsThatAreNotOrderly(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestExitRightBehindShutdown: some editors send both without waiting.
+func TestExitRightBehindShutdown(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := open(t, nil)
+		var both bytes.Buffer
+		for _, body := range []string{`{"jsonrpc":"2.0","id":99,"method":"shutdown"}`, `{"jsonrpc":"2.0","method":"exit"}`} {
+			fmt.Fprintf(&both, "Content-Length: %d\r\n\r\n%s", len(body), body)
+		}
+		w.editor.SendRaw(both.Bytes())
+		if s := <-w.served; !s.clean || s.err != nil {
+			t.Errorf("served %+v, want a clean end", s)
+		}
+	})
 }
 
 func TestExitBeforeInitialize(t *testing.T) {

@@ -21,6 +21,7 @@ const (
 	networkDeniedMarker = "[sandbox: network access denied under %s mode]"
 	runnerBrokeMarker   = "[sandbox: the sandbox runner itself failed under %s mode while the command ran — what it did until then stays done; this is a sandbox problem, not a command failure]"
 	runningMarker       = "[running as %s]"
+	waitingMarker       = "[not begun yet: %s waits for an answer or its start]"
 	timedOutMarker      = "[timed out after %dms]"
 	cancelledMarker     = "[cancelled]"
 	signalMarker        = "[killed by signal: %s]"
@@ -107,6 +108,8 @@ func markers(p plan, f facts, r *proto.RunResult) []string {
 		add(cancelledMarker)
 	}
 	switch {
+	case r.Status == proto.StatusRunning && f.process == nil:
+		add(waitingMarker, p.id)
 	case r.Status == proto.StatusRunning:
 		add(runningMarker, p.id)
 	case r.Signal != "":
@@ -141,6 +144,9 @@ func refusedText(d approval.Decision) string {
 		}
 		return "Error: " + d.Reason + "." + notRun
 	case approval.Cancelled:
+		if d.By != approval.ByPerson { // the session or the folder is gone
+			return "Error: " + d.Reason + "." + notRun
+		}
 		return "Error: the approval prompt was closed without an answer." + notRun
 	case approval.TimedOut:
 		return "Error: the approval prompt was not answered in time." + notRun + " The user may be away."

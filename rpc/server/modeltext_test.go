@@ -88,6 +88,7 @@ func TestRefusalsAreToldApart(t *testing.T) {
 		{Outcome: approval.Rejected, By: approval.ByPolicy},
 		{Outcome: approval.Rejected, By: approval.ByLimits, Reason: "unknown mode"},
 		{Outcome: approval.Cancelled, By: approval.ByPerson},
+		{Outcome: approval.Cancelled, By: approval.ByDefault, Reason: "the folder is gone"},
 		{Outcome: approval.TimedOut, By: approval.ByDefault},
 		{Outcome: approval.Unavailable, By: approval.ByDefault, Reason: "nobody"},
 	} {

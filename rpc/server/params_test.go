@@ -299,6 +299,16 @@ func TestFoldersAndDirectories(t *testing.T) {
 				t.Errorf("ran in %s with %v", got.Dir, got.Policy.RootPaths())
 			}
 		},
+		"another spelling is removed, too": func(t *testing.T) {
+			w := started(t, rpctest.Init{Folders: []string{fileURI(a)}})
+			w.editor.Notify(proto.MethodDidChangeWorkspaceFolders, proto.DidChangeWorkspaceFoldersParams{Event: proto.WorkspaceFoldersChangeEvent{
+				Removed: []proto.WorkspaceFolder{{URI: "file://localhost" + strings.ReplaceAll(a, "a", "%61") + "/", Name: "a"}},
+			}})
+			w.run(proto.RunCommandParams{Command: "true", Cwd: a})
+			if got := last(w); len(got.Policy.Roots) != 0 {
+				t.Errorf("%v is still a root", got.Policy.RootPaths())
+			}
+		},
 		"refused folders": func(t *testing.T) {
 			missing := a + "/missing"
 			uris := []string{fileURI(home), "untitled:x", "file://elsewhere/x", "file:///", fileURI(missing), fileURI(a) + "?x"}

@@ -41,7 +41,7 @@ type plan struct {
 
 // size is how much memory the plan holds, about.
 func (p plan) size() int {
-	size := p.commandSize() + len(p.stdin)
+	size := p.commandSize() + len(p.stdin) + len(p.dir) + len(p.token) + len(p.justification)
 	for name, value := range p.env {
 		size += len(name) + len(value)
 	}
@@ -83,12 +83,18 @@ func (c *client) plan(p proto.RunCommandParams) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
+	// Equal scopes are one policy: read twice, what git needs could differ.
+	allowed := c.policy(have, roots)
+	wanted := allowed
+	if want != have {
+		wanted = c.policy(want, roots)
+	}
 	made := plan{
 		id:      id,
 		session: c.sessionKey(p.Session), label: p.Session,
 		command: p.Command, argv: p.Argv, dir: dir, env: p.Env, stdin: p.Stdin,
 		timeout: timeout, background: p.Background, token: p.WorkDoneToken,
-		have: c.policy(have, roots), want: c.policy(want, roots),
+		have: allowed, want: wanted,
 		kind: approval.KindCommand, asks: want.beyond(have),
 	}
 	if made.asks {

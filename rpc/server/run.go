@@ -86,6 +86,9 @@ func (c *client) decide(r *run) (approval.Decision, error) {
 	if _, err := c.provider(p.want); err != nil {
 		return approval.Decision{}, err
 	}
+	if err := c.hopeless(p); err != nil {
+		return approval.Decision{}, err
+	}
 	decision, err := c.o.Gate.Decide(r.ctx, c.prompter(), approval.Request{
 		RunID: p.id, Session: p.session, Kind: p.kind,
 		Command: p.command, Argv: p.argv, Stdin: p.stdin, Dir: p.dir, Env: p.env,
@@ -96,6 +99,21 @@ func (c *client) decide(r *run) (approval.Decision, error) {
 		return approval.Decision{}, &notRecordedError{err}
 	}
 	return decision, nil
+}
+
+// hopeless is why a question would be in vain: the provider was tried and
+// cannot be used. Another try begins, for the next request.
+func (c *client) hopeless(p plan) error {
+	if !p.asks || !p.want.Mode.Confined() {
+		return nil
+	}
+	report, tried := c.probing.of(c.o.Confined.Name())
+	if !tried || report.Usable {
+		return nil
+	}
+	err := &sandbox.UnavailableError{Mode: p.want.Mode, Detail: report.Reason, Remedies: report.Remedies}
+	c.noteFailure(err)
+	return err
 }
 
 // provider is what runs commands under a policy.

@@ -138,6 +138,9 @@ func (c *client) runsWait(ctx context.Context, req *rpc.Request) (any, error) {
 	defer timer.Stop()
 	select {
 	case <-r.done:
+		if r.running() { // it never became a run
+			return nil, invalid("run %q did not begin: the answer to its own request says why", params.RunID)
+		}
 	case <-timer.C:
 	case <-ctx.Done(): // whoever waited gets what is known
 	}

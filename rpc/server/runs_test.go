@@ -69,6 +69,28 @@ func TestWaitGivesUp(t *testing.T) {
 	})
 }
 
+// TestWaitingForWhatNeverBegan: a run that waits for an answer is not said to
+// run, and one whose request fails does not leave who waits in the dark.
+func TestWaitingForWhatNeverBegan(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := open(t, nil)
+		w.editor.Request(proto.MethodRunCommand, wider())
+		m, q := w.question()
+		var r proto.RunResult
+		w.editor.Call(proto.MethodRunsWait, proto.WaitParams{RunID: "asks", TimeoutMs: millis(0)}, &r)
+		if r.Status != proto.StatusRunning || r.ModelText != "[not begun yet: asks waits for an answer or its start]" {
+			t.Errorf("%s: %q", r.Status, r.ModelText)
+		}
+		waiting := w.editor.Request(proto.MethodRunsWait, proto.WaitParams{RunID: "asks"})
+		synctest.Wait()
+		w.unconfined.FailStart(&sandbox.StartError{Kind: sandbox.BadWorkingDirectory, Path: "/gone"})
+		w.choose(m, q, "allow_once")
+		if e := w.editor.ResponseError(waiting); e.Code != -32602 || !strings.Contains(e.Message, "did not begin") {
+			t.Errorf("%v", e)
+		}
+	})
+}
+
 func millis(n int64) *int64 { return &n }
 
 func TestKill(t *testing.T) {

@@ -33,7 +33,7 @@ func shellTool(escalation bool) proto.Tool {
 	}
 	add("command", "command", typed("string", "The command line, as typed into bash."))
 	add("description", "", typed("string", "What the command does, in five to ten words, for the user."))
-	add("workdir", "cwd", typed("string", "Directory to run in. Default: the workspace folder."))
+	add("workdir", "cwd", typed("string", "Directory to run in, as an absolute path. Default: the workspace folder."))
 	add("timeoutMs", "timeoutMs", typed("integer", "Milliseconds until the command is ended. Default 120000, at most 600000."))
 	add("run_in_background", "background", typed("boolean", "Answer at once and let the command go on."))
 	if escalation {
