@@ -57,10 +57,9 @@ func describe(d sandbox.Denial) string {
 	return text
 }
 
-// helpfulTarget is the narrowest mode under which what was refused would work,
-// or the widest target if that cannot be told.
-func helpfulTarget(result proto.RunResult, workspace string) sandbox.Mode {
-	modes := targets(result)
+// helpfulMode is the narrowest of some modes under which what was refused would
+// work, or the widest if that cannot be told. Modes go from narrow to wide.
+func helpfulMode(result proto.RunResult, modes []sandbox.Mode, workspace string) sandbox.Mode {
 	widest := modes[len(modes)-1]
 	if !slices.Contains(modes, sandbox.WorkspaceWrite) || len(result.Sandbox.Denials) == 0 {
 		return widest
@@ -83,10 +82,8 @@ func wideningHint(result proto.RunResult, workspace string) string {
 			return "to let the command reach the network, run it again with --network"
 		}
 	}
-	if len(targets(result)) == 0 {
-		return "run \"confine doctor\" to see the settings in force"
-	}
-	mode := helpfulTarget(result, workspace)
+	// Not only what may be asked for: who types a command may name any mode.
+	mode := helpfulMode(result, result.Sandbox.Mode.WiderModes(), workspace)
 	if mode == sandbox.WorkspaceWrite {
 		return fmt.Sprintf("to let the command write below %s, run it again with --mode %s", workspace, mode)
 	}

@@ -16,7 +16,7 @@ func deniedResult(mode sandbox.Mode, denials ...sandbox.Denial) proto.RunResult 
 	return result
 }
 
-func TestHelpfulTarget(t *testing.T) {
+func TestHelpfulMode(t *testing.T) {
 	inside := sandbox.Denial{Op: "write", Path: "/no-such/ws/file"}
 	outside := sandbox.Denial{Op: "write", Path: "/no-such/ws-other/file"}
 	network := sandbox.Denial{Op: "connect", Address: "192.0.2.1:80"}
@@ -32,7 +32,7 @@ func TestHelpfulTarget(t *testing.T) {
 		{"not known", deniedResult("read-only"), "danger-full-access"},
 		{"already writable", deniedResult("workspace-write", inside), "danger-full-access"},
 	} {
-		if got := helpfulTarget(test.result, "/no-such/ws"); got != test.want {
+		if got := helpfulMode(test.result, targets(test.result), "/no-such/ws"); got != test.want {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
 		}
 	}

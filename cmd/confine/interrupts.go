@@ -14,8 +14,8 @@ import (
 // what runs end in order; the second one ends confine at once, and its guardian
 // ends the rest.
 type interrupts struct {
-	arrived context.Context // ends at the first signal
-	first   chan os.Signal  // holds the first signal once it came
+	arrived context.Context // ends at the first signal, or at stop
+	first   os.Signal       // set before arrived ends; nil if stop ended it
 	signals chan os.Signal
 	quit    chan struct{} // closed by stop
 	watcher sync.WaitGroup
@@ -27,7 +27,6 @@ func watchInterrupts() *interrupts {
 	arrived, cancel := context.WithCancel(context.Background())
 	i := &interrupts{
 		arrived: arrived,
-		first:   make(chan os.Signal, 1),
 		signals: make(chan os.Signal, 2),
 		quit:    make(chan struct{}),
 	}
@@ -42,17 +41,15 @@ func watchInterrupts() *interrupts {
 
 func (i *interrupts) watch(cancel context.CancelFunc) {
 	defer cancel()
-	seen := false
 	for {
 		select {
 		case <-i.quit:
 			return
 		case sig := <-i.signals:
-			if seen {
+			if i.first != nil {
 				os.Exit(interruptStatus(sig))
 			}
-			seen = true
-			i.first <- sig
+			i.first = sig
 			cancel()
 		}
 	}
@@ -74,13 +71,10 @@ func (i *interrupts) onFirst(f func()) (takeBack func() bool) {
 
 // signal is the first signal, or nil if none came.
 func (i *interrupts) signal() os.Signal {
-	select {
-	case sig := <-i.first:
-		i.first <- sig
-		return sig
-	default:
+	if i.arrived.Err() == nil {
 		return nil
 	}
+	return i.first
 }
 
 // interruptStatus is the exit status of a program that a signal ended.

@@ -22,8 +22,9 @@ var runCommand = command{
 	synopsis: "[flags] ('COMMAND' | -- COMMAND | -- PROGRAM ARGUMENT… | --command-file FILE)",
 	summary:  "Run one command in the sandbox and end as it does.",
 	details: `
-COMMAND is one word that bash runs; put it in quotes. Several words behind -- are
-a program and its arguments, which no shell sees.
+COMMAND is one word that bash runs; put it in quotes, and -- before one that
+somebody else wrote. Several words behind -- are a program and its arguments,
+which no shell sees.
 
   --mode MODE          read-only, workspace-write, danger-full-access or
                        external-sandbox; default: the setting sandbox_mode
@@ -166,7 +167,7 @@ func (r *runner) escalate(first proto.RunResult) (int, error) {
 	params := proto.EscalationParams{
 		RunID:              first.RunID,
 		NewRunID:           secondRun,
-		SandboxPermissions: helpfulTarget(first, r.options.workspace),
+		SandboxPermissions: helpfulMode(first, targets(first), r.options.workspace),
 		Justification:      "nothing; confine run asks this by itself",
 	}
 	second, err := r.perform(proto.MethodRequestEscalation, params)
@@ -174,7 +175,11 @@ func (r *runner) escalate(first proto.RunResult) (int, error) {
 		return 0, err
 	}
 	if second.Status == proto.StatusRefused || second.Status == proto.StatusCancelled && second.ExitCode == nil {
-		printNote("the command did not run again")
+		why := "cancelled"
+		if a := second.Approval; a != nil {
+			why = a.Outcome + " by " + a.By
+		}
+		printNote("the command did not run again: %s", why)
 		return r.status(first), nil
 	}
 	if denied(second) {
@@ -303,6 +308,9 @@ func advise(err error) error {
 // errorObject is what --json prints for a failure, in the form of the wire.
 func errorObject(err error) proto.Error {
 	object := proto.Error{Code: proto.CodeInternalError, Message: err.Error()}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		object.Code = proto.CodeInvalidParams
+	}
 	if wire, ok := errors.AsType[*rpc.Error](err); ok {
 		object.Code = wire.Code
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime"
 )
 
 var serveCommand = command{
@@ -107,6 +108,11 @@ func openAppend(path string, otherwise *os.File) (io.Writer, func() error, error
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, nil, withHint(fmt.Errorf("opening the log: %w", err), "name a file in a folder that you can write to")
+	}
+	info, err := file.Stat()
+	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		file.Close()
+		return nil, nil, withHint(fmt.Errorf("opening the log: other users have access to %q, and it would hold commands", path), "run chmod 600 on it or name a new file")
 	}
 	return file, file.Close, nil
 }

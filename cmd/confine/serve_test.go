@@ -177,6 +177,17 @@ func TestServeWritesPrivateLogAndTrace(t *testing.T) {
 	}
 }
 
+func TestServeRefusesALogThatOthersCanRead(t *testing.T) {
+	w := newWorld(t)
+	if err := os.WriteFile(w.home+"/trace", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	e := startServe(t, w, "--trace", w.home+"/trace")
+	if status, _ := e.leave(); status != 1 || !strings.Contains(e.err.String(), "hint: run chmod 600") {
+		t.Errorf("status %d, standard error %q", status, e.err)
+	}
+}
+
 // TestStrayPrintsStayOutOfTheStream shows that nothing else in the process can
 // write to the editor's stream.
 func TestStrayPrintsStayOutOfTheStream(t *testing.T) {

@@ -275,6 +275,27 @@ func TestPersonAtTheTerminalWidensOnce(t *testing.T) {
 	}
 }
 
+func TestNobodyIsAskedAgainstTheirWish(t *testing.T) {
+	requireSandbox(t)
+	w := newWorld(t)
+	if err := os.MkdirAll(w.home+"/.config/confine", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(w.home+"/.config/confine/config.toml", []byte("approval_policy = \"never\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, cmd := startAtTerminal(t, w, "run", "echo x > new")
+	s.typed("yes\nyes\n")
+	cmd.Wait()
+	s.await("confine: the sandbox (read-only) refused")
+	if status := cmd.ProcessState.ExitCode(); status != 1 || strings.Contains(s.text(), asking) {
+		t.Errorf("status %d; the screen shows %q", status, s.text())
+	}
+	if _, err := os.Stat(w.work + "/new"); err == nil {
+		t.Error("the command ran wider")
+	}
+}
+
 func TestInterruptEndsTheCommand(t *testing.T) {
 	requireSandbox(t)
 	s, cmd := startAtTerminal(t, newWorld(t), "run", `trap 'echo tidied; exit 3' TERM; echo begun; while :; do sleep 0.05; done`)

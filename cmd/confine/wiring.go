@@ -48,7 +48,7 @@ func newWiring(o wiringOptions) (_ *wiring, err error) {
 		return nil, err
 	}
 	if err := config.EnsurePrivate(w.paths.StateDir); err != nil {
-		return nil, err
+		return nil, withHint(err, "mend it, move it away, or set XDG_STATE_HOME to a folder that you can write to")
 	}
 	gate, err := w.openGate()
 	if err != nil {

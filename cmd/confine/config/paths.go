@@ -78,7 +78,7 @@ func EnsurePrivate(dir string) error {
 		return fmt.Errorf("checking %s: %w", dir, err)
 	}
 	if reason := notPrivate(info); reason != "" {
-		return fmt.Errorf("using %s for confine's own files: %s; move it away or point XDG_STATE_HOME elsewhere", dir, reason)
+		return fmt.Errorf("using %s for confine's own files: %s", dir, reason)
 	}
 	return nil
 }
