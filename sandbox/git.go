@@ -2,9 +2,11 @@ package sandbox
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // worktreeParts are the folders of a repository that a commit in a linked
@@ -80,16 +82,23 @@ func linkedWorktree(folder string) (gitdir, common string, err error) {
 // maxPointer is far longer than any path that the system accepts.
 const maxPointer = 8 << 10
 
-// readPointer reads a path from the first line of a file and resolves it.
+// readPointer reads a path from the first line of a file and resolves it. What
+// was opened is looked at, not the name: a command may put a FIFO there at any
+// time, and whoever waited for its other end would wait for ever.
 func readPointer(path, prefix, base string) (string, error) {
-	info, err := os.Lstat(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|noFollow|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	info, err := file.Stat()
 	if err != nil {
 		return "", err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxPointer {
 		return "", errNoWorktree
 	}
-	data, err := os.ReadFile(path)
+	data, err := io.ReadAll(io.LimitReader(file, maxPointer))
 	if err != nil {
 		return "", err
 	}
