@@ -60,7 +60,8 @@ func TestEnvironmentDrops(t *testing.T) {
 		"CONNECTION=Server=x;Password=y", "CONN=host=x user=y password=z", "JDBC=jdbc:postgresql://h/d?user=u&password=p",
 		"PEM=-----BEGIN RSA PRIVATE KEY-----\nMII", "PEM=-----BEGIN PRIVATE KEY-----", "X=ghp_abcdefghijklmnopqrst12345",
 		"HEADER=Authorization: Bearer abc", "MAVEN_OPTS=-Djavax.net.ssl.keyStorePassword=changeit",
-		"SAS=https://x/?token=abc", "X=sk-proj-abcdefghijklmnopqrstuv",
+		"SAS=https://x/?token=abc", "SLACK_WEBHOOK_URL=x", "DB_PW=x", "INDEX=https://0123456789abcdef0123@h/simple",
+		"NOTIFY=https://hooks.slack.com/services/T0/B0/x", "STRIPE=sk_live_0123456789ab", "X=sk-proj-abcdefghijklmnopqrstuv",
 		// pointers
 		"SSH_AUTH_SOCK=/x", "SSH_ASKPASS=/x", "KUBECONFIG=/x", "DOCKER_HOST=unix:///x", "DBUS_SESSION_BUS_ADDRESS=unix:path=/x",
 		"XAUTHORITY=/x", "DISPLAY=:0", "WAYLAND_DISPLAY=wayland-0", "TMUX=/tmp/x,1,0", "NVIM=/run/x", "NVIM_LISTEN_ADDRESS=/x",

@@ -80,7 +80,8 @@ func lazySet(lists ...string) func() map[string]bool {
 
 // secretWords make a name secret when they are one of its words.
 var secretWords = lazySet(`KEY KEYS TOKEN TOKENS SECRET SECRETS PASSWORD PASSWORDS PASSWD PASSPHRASE PASSCODE PASS PWD
-	CRED CREDS CREDENTIAL CREDENTIALS COOKIE COOKIES AUTH AUTHORIZATION OAUTH BEARER JWT OTP TOTP MNEMONIC`)
+	CRED CREDS CREDENTIAL CREDENTIALS COOKIE COOKIES AUTH AUTHORIZATION OAUTH BEARER JWT OTP TOTP MNEMONIC PW
+	WEBHOOK WEBHOOKS`) // the address of a webhook is all that it takes to use it
 
 // secretEndings make a word secret that was run together from several.
 var secretEndings = []string{
@@ -149,6 +150,9 @@ var secretValues = []struct {
 	{[]string{"@"}, lazyRegexp(`://[^/?#\s@]*:[^/?#\s@]+@`)},
 	{[]string{"="}, lazyRegexp(`(?i)(?:password|passwd|passphrase|secret|apikey|api_key|accountkey|accesskey)=[^;&\s]`)},
 	{[]string{"="}, lazyRegexp(`(?i)(?:^|[;&?,\s])(?:pwd|token|access_token)=[^;&\s]`)},
+	{[]string{"@"}, lazyRegexp(`(?i)https?://[^/?#\s@:]{20,}@`)}, // a token in place of a user
+	{[]string{"hooks.slack.com/", "/api/webhooks/"}, lazyRegexp(`://hooks\.slack\.com/|/api/webhooks/\d`)},
+	{[]string{"_live_"}, lazyRegexp(`\b[rs]k_live_[A-Za-z0-9]{10}`)},
 	{[]string{"-----BEGIN"}, lazyRegexp(`-----BEGIN [A-Z ]*PRIVATE KEY`)},
 	{[]string{"uthorization:", "UTHORIZATION:"}, lazyRegexp(`(?i)\bauthorization: *[a-z]+ `)},
 	{[]string{"gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_"}, lazyRegexp(`\b(?:gh[opsur]_[A-Za-z0-9]{20}|github_pat_[A-Za-z0-9]{10})`)},
