@@ -39,6 +39,13 @@ func printDenials(result proto.RunResult) {
 	}
 }
 
+// onlyNetwork reports whether nothing but connections was refused. Those need
+// the network, which is far less than the modes that could be asked for.
+func onlyNetwork(result proto.RunResult) bool {
+	denials := result.Sandbox.Denials
+	return len(denials) > 0 && !slices.ContainsFunc(denials, func(d sandbox.Denial) bool { return d.Address == "" })
+}
+
 func describe(d sandbox.Denial) string {
 	object := d.Path
 	if object == "" {

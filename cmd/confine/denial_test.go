@@ -38,6 +38,19 @@ func TestHelpfulMode(t *testing.T) {
 	}
 }
 
+func TestOnlyNetwork(t *testing.T) {
+	file := sandbox.Denial{Op: "write", Path: "/f"}
+	network := sandbox.Denial{Op: "connect", Address: "192.0.2.1:80"}
+	for _, test := range []struct {
+		denials []sandbox.Denial
+		want    bool
+	}{{nil, false}, {[]sandbox.Denial{file}, false}, {[]sandbox.Denial{network, file}, false}, {[]sandbox.Denial{network, network}, true}} {
+		if got := onlyNetwork(deniedResult("read-only", test.denials...)); got != test.want {
+			t.Errorf("%+v: %v", test.denials, got)
+		}
+	}
+}
+
 func TestWideningHint(t *testing.T) {
 	for _, test := range []struct {
 		result proto.RunResult

@@ -36,7 +36,7 @@ func (a attached) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process
 }
 
 // liveOutput writes the output of commands to the person's files, byte for byte
-// and in order, as it comes. A command that prints faster than its output is
+// and in the order of the chunks, as it comes. A command that prints faster than its output is
 // taken is held back, as a pipe would hold it.
 type liveOutput struct {
 	stdout, stderr io.Writer

@@ -84,6 +84,9 @@ func runInSandbox(options runOptions) (_ int, err error) {
 	r := &runner{options: options, interrupts: watchInterrupts()}
 	defer r.interrupts.stop()
 	wiring := wiringOptions{named: options.named, stdin: commandStdin(os.Stdin)}
+	if !canAsk(options) {
+		wiring.named = options.namedUnasked
+	}
 	if options.json {
 		wiring.keep = jsonOutput
 	} else {
@@ -155,7 +158,8 @@ func (r *runner) run() (int, error) {
 		return r.status(result), refusal(result)
 	}
 	printDenials(result)
-	if !canAsk(r.options) || len(targets(result)) == 0 {
+	if len(targets(result)) == 0 || onlyNetwork(result) {
+		// Nobody can be asked, or what can be asked for is far more than needed.
 		printHint("%s", wideningHint(result, r.options.workspace))
 		return r.status(result), nil
 	}
@@ -168,13 +172,13 @@ func (r *runner) escalate(first proto.RunResult) (int, error) {
 		RunID:              first.RunID,
 		NewRunID:           secondRun,
 		SandboxPermissions: helpfulMode(first, targets(first), r.options.workspace),
-		Justification:      "nothing; confine run asks this by itself",
+		Justification:      "none; confine run asks this by itself",
 	}
 	second, err := r.perform(proto.MethodRequestEscalation, params)
 	if err != nil {
 		return 0, err
 	}
-	if second.Status == proto.StatusRefused || second.Status == proto.StatusCancelled && second.ExitCode == nil {
+	if ran := second.ExitCode != nil || second.Signal != ""; !ran {
 		why := "cancelled"
 		if a := second.Approval; a != nil {
 			why = a.Outcome + " by " + a.By

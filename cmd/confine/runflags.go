@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/confine-dev/confine/approval"
 	"github.com/confine-dev/confine/cmd/confine/config"
 	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/sandbox"
@@ -173,6 +174,13 @@ func (f *runFlags) settings(o *runOptions) error {
 		}
 	}
 	return nil
+}
+
+// namedUnasked changes the settings for a run of which nobody can be asked, so
+// that neither its result nor its text for a model promises a question.
+func (o runOptions) namedUnasked(s *config.Settings) {
+	o.named(s)
+	s.ApprovalPolicy = string(approval.PolicyNever)
 }
 
 // envFlag collects --env K=V.

@@ -16,7 +16,8 @@ var serveCommand = command{
 	details: `
   --stdio       accepted and not needed: there is no other way
   --trace FILE  append every message to FILE (mode 0600: messages hold commands)
-  --log FILE    append the log to FILE instead of writing it to standard error
+  --log FILE    append the log, in every detail, to FILE instead of writing its
+                warnings to standard error (mode 0600 as well)
 
 Editors start this; the protocol is in docs/protocol.md. Exit status: 0 after the
 editor sent shutdown, else 1; 2 for a mistake in these arguments.`,
@@ -44,7 +45,11 @@ func runServe(args []string) (int, error) {
 	}
 	defer closeTrace()
 
-	log := slog.New(slog.NewTextHandler(logTo, nil))
+	level := slog.LevelWarn // some editors show standard error as errors
+	if *logFile != "" {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(logTo, &slog.HandlerOptions{Level: level}))
 	w, err := newWiring(wiringOptions{log: log, trace: traceTo, spill: true})
 	if err != nil {
 		return 0, err
