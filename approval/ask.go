@@ -154,7 +154,7 @@ func judge(got reply, offered []Option) Decision {
 	switch {
 	case got.err != nil:
 		why, _ := escape(got.err.Error(), style{prose: true}).fit(maxWarning)
-		return unavailable("the question could not be shown: " + why)
+		return unavailable("the question got no answer: " + why)
 	case a.Cancelled && a.OptionID == "":
 		return Decision{Cancelled, ByPerson, "", "the person closed the question without an answer"}
 	case a.Cancelled:

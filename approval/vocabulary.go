@@ -58,7 +58,7 @@ const (
 	Rejected       Outcome = "rejected"
 	Cancelled      Outcome = "cancelled"   // the request ended or the question was closed
 	TimedOut       Outcome = "timed-out"   // nobody answered in time
-	Unavailable    Outcome = "unavailable" // nobody could be asked
+	Unavailable    Outcome = "unavailable" // nobody could be asked, or what came back is no answer
 )
 
 // Allowed reports whether the command may run.
@@ -138,7 +138,7 @@ type Answer struct {
 //
 // When ctx ends the question is withdrawn: Prompt should tell the client (see
 // Withdrawal) and return soon; what it returns then is ignored. An error, like
-// a panic, means that the question could not be shown.
+// a panic, means that there is no answer.
 type Prompter interface {
 	Prompt(ctx context.Context, q Question) (Answer, error)
 }

@@ -151,5 +151,5 @@ func refusedText(d approval.Decision) string {
 	case approval.TimedOut:
 		return "Error: the approval prompt was not answered in time." + notRun + " The user may be away."
 	}
-	return "Error: nobody could be asked for approval (" + d.Reason + ")." + notRun
+	return "Error: approval could not be had (" + d.Reason + ")." + notRun
 }
