@@ -68,6 +68,7 @@ func (c *client) escalation(params proto.EscalationParams) (*plan, *run, error) 
 	wider.want = c.policy(scope{mode: params.SandboxPermissions, network: before.want.Network}, roots)
 	wider.kind, wider.asks = approval.KindEscalation, true
 	wider.justification = params.Justification
+	wider.settle()
 	wider.evidence, wider.warnings, wider.reason = evidence(f.ending)
 	return &wider, earlier, nil
 }

@@ -2,6 +2,8 @@ package server
 
 import (
 	"crypto/rand"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -32,7 +34,8 @@ type plan struct {
 
 	have, want    sandbox.Policy // equal unless somebody must be asked
 	kind          approval.Kind
-	asks          bool // want goes beyond have
+	asks          bool        // want goes beyond have
+	folder        fs.FileInfo // what dir was when the question was made; nil if nothing is asked or it is not there
 	reason        string
 	justification string
 	evidence      []sandbox.Denial
@@ -98,10 +101,30 @@ func (c *client) plan(p proto.RunCommandParams) (plan, error) {
 		kind: approval.KindCommand, asks: want.beyond(have),
 	}
 	if made.asks {
+		made.settle()
 		made.reason = "The request asks for more than is configured before it has been tried."
 		made.justification = p.Justification
 	}
 	return made, nil
+}
+
+// settle makes dir the folder that it leads to now. A command of the same
+// workspace may change links at any time; what is shown, granted and run must
+// be one folder.
+func (p *plan) settle() {
+	if real, err := filepath.EvalSymlinks(p.dir); err == nil {
+		p.dir = real
+	}
+	p.folder, _ = os.Stat(p.dir) // without it the command cannot begin
+}
+
+// moved reports whether dir has become another folder since the question.
+func (p plan) moved() bool {
+	if p.folder == nil {
+		return false
+	}
+	now, err := os.Lstat(p.dir)
+	return err != nil || !os.SameFile(now, p.folder)
 }
 
 // checkCommand refuses what no system can run, and what is not there yet.

@@ -2,6 +2,9 @@ package server_test
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -316,6 +319,48 @@ func TestOneYesIsForOneRun(t *testing.T) {
 }
 
 // TestRemovingAFolderEndsItsGrants also shows that a session grant is one.
+// TestTheFolderOfAQuestion: links are resolved before it is shown, and what is
+// swapped afterwards is not run in.
+func TestTheFolderOfAQuestion(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := open(t, nil)
+		at := func(name string) string { return filepath.Join(w.folder, name) }
+		if err := errors.Join(os.Mkdir(at("shown"), 0o700), os.Mkdir(at("other"), 0o700), os.Symlink("shown", at("link"))); err != nil {
+			t.Fatal(err)
+		}
+		p := wider()
+		p.Cwd = at("link")
+		w.unconfined.Script(p.Command, exit0)
+		id := w.editor.Request(proto.MethodRunCommand, p)
+		m, q := w.question()
+		if q.Cwd != at("shown") {
+			t.Errorf("shown %q, want the folder behind the link", q.Cwd)
+		}
+		if err := errors.Join(os.Remove(at("link")), os.Symlink("other", at("link"))); err != nil {
+			t.Fatal(err)
+		}
+		w.choose(m, q, "allow_always")
+		w.editor.Response(id, nil)
+		if got := w.unconfined.Specs()[0].Dir; got != at("shown") {
+			t.Errorf("ran in %q", got)
+		}
+		// The link leads elsewhere now: that was not allowed for the session.
+		p.RunID = "again"
+		id = w.editor.Request(proto.MethodRunCommand, p)
+		m, q = w.question()
+		if err := errors.Join(os.Rename(at("other"), at("gone")), os.Symlink("shown", at("other"))); err != nil {
+			t.Fatal(err)
+		}
+		w.choose(m, q, "allow_once")
+		if e := w.editor.ResponseError(id); e.Code != -32803 || !strings.Contains(string(e.Data), "BAD_WORKING_DIRECTORY") {
+			t.Errorf("%v", e)
+		}
+		if n := len(w.unconfined.Specs()); n != 1 {
+			t.Errorf("%d commands ran", n)
+		}
+	})
+}
+
 func TestRemovingAFolderEndsItsGrants(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := open(t, nil)
