@@ -56,7 +56,7 @@ func startSelf(attr *syscall.SysProcAttr, args []string, files ...*os.File) (pid
 	// number of ours would not do: ForkExec moves descriptors about before it
 	// executes and may put another in its place.
 	pid, err = syscall.ForkExec("/proc/self/exe", append([]string{"confine"}, args...),
-		&syscall.ProcAttr{Files: fds, Sys: attr, Env: []string{}, Dir: "/"})
+		&syscall.ProcAttr{Files: fds, Sys: attr, Env: helperEnv, Dir: "/"})
 	if err == nil {
 		children.note(pid)
 	}

@@ -146,7 +146,7 @@ func (e *Engine) probeAt(ctx context.Context, key probeKey, namespaces bool) ([]
 	defer e.CloseSession(session)
 	policy := sandbox.Policy{Mode: key.mode, Network: key.network, Roots: []*sandbox.Root{stage.root}}
 	spec := sandbox.Spec{RunID: "probe", Session: session, Argv: []string{"confine"}, Dir: stage.root.Path,
-		Policy: policy, Timeout: probeTime, Env: []string{"PATH=/usr/bin:/bin"}, SpillDir: stage.outside}
+		Policy: policy, Timeout: probeTime, Env: append([]string{"PATH=/usr/bin:/bin"}, helperEnv...), SpillDir: stage.outside}
 	program := resolved{path: scriptPath, argv: []string{"confine", "__probe", string(orders)}, script: e.self}
 	v := verdict{namespaces: namespaces, claims: e.wrapper.Claims(policy, namespaces), provider: e.wrapper.Name(), kind: e.wrapper.Kind()}
 	r, err := e.confine(spec, program, v)
