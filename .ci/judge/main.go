@@ -25,6 +25,7 @@ type event struct {
 // tally is what came of all tests. A test is known by package and name.
 type tally struct {
 	passed, failed, skipped map[string]bool
+	running                 map[string]bool     // began and did not end
 	output                  map[string][]string // of what has not passed
 	broken                  map[string]bool     // packages that failed, failing tests or not
 	notTests                []string            // lines that are not events, such as compiler messages
@@ -61,8 +62,8 @@ func main() {
 
 func read(r io.Reader) (*tally, error) {
 	t := &tally{
-		passed: map[string]bool{}, failed: map[string]bool{}, skipped: map[string]bool{}, broken: map[string]bool{},
-		output: map[string][]string{},
+		passed: map[string]bool{}, failed: map[string]bool{}, skipped: map[string]bool{},
+		running: map[string]bool{}, broken: map[string]bool{}, output: map[string][]string{},
 	}
 	lines := bufio.NewReader(r)
 	for {
@@ -86,6 +87,12 @@ func (t *tally) add(line string) {
 		return
 	}
 	key := e.Package + " " + e.Test
+	switch e.Action {
+	case "run":
+		t.running[key] = true
+	case "pass", "fail", "skip":
+		delete(t.running, key)
+	}
 	switch e.Action {
 	case "output":
 		t.output[key] = append(t.output[key], e.Output)
@@ -119,6 +126,9 @@ func (t *tally) report(w io.Writer, allowed []skip, strict bool) bool {
 	for _, key := range keys(t.failed) {
 		fmt.Fprintf(w, "FAILED %s\n%s", key, strings.Join(t.output[key], ""))
 	}
+	for _, key := range keys(t.running) {
+		fmt.Fprintf(w, "FAILED %s did not end\n%s", key, strings.Join(t.output[key], ""))
+	}
 	for _, pkg := range keys(t.broken) {
 		fmt.Fprintf(w, "FAILED package %s\n%s", pkg, strings.Join(t.output[pkg+" "], ""))
 	}
@@ -139,7 +149,7 @@ func (t *tally) report(w io.Writer, allowed []skip, strict bool) bool {
 		fmt.Fprintln(w, "FAILED: no test ran")
 	}
 	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", len(t.passed), len(t.failed), len(t.skipped))
-	return len(t.failed) == 0 && len(t.broken) == 0 && refused == 0 && len(t.passed) > 0
+	return len(t.failed) == 0 && len(t.running) == 0 && len(t.broken) == 0 && refused == 0 && len(t.passed) > 0
 }
 
 func keys(set map[string]bool) []string {

@@ -15,6 +15,7 @@ const (
 	failing  = `{"Action":"fail","Package":"github.com/confine-dev/confine/rpc","Test":"TestC"}`
 	crashed  = `{"Action":"fail","Package":"github.com/confine-dev/confine/rpc"}`
 	unbuilt  = `{"Action":"build-fail","ImportPath":"github.com/confine-dev/confine/rpc [github.com/confine-dev/confine/rpc.test]"}`
+	begun    = `{"Action":"run","Package":"github.com/confine-dev/confine/rpc","Test":"TestD"}`
 	packages = `{"Action":"pass","Package":"github.com/confine-dev/confine/rpc"}`
 )
 
@@ -27,6 +28,7 @@ func TestVerdict(t *testing.T) {
 		"nothing ran":          {events: packages, want: false},
 		"failed":               {events: passing + "\n" + failing, want: false},
 		"crashed":              {events: passing + "\n" + crashed, want: false},
+		"did not end":          {events: passing + "\n" + begun, want: false},
 		"did not build":        {events: passing + "\n" + unbuilt, want: false},
 		"skipped":              {events: passing + "\n" + skipped, want: true},
 		"skipped on CI":        {events: passing + "\n" + skipped, strict: true, want: false},
