@@ -86,11 +86,14 @@ func socketPair(kind int) (a, b *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "socket"), os.NewFile(uintptr(fds[1]), "socket"), nil
 }
 
+// maxMessage bounds what a helper says, which is mostly paths.
+const maxMessage = 64 << 10
+
 var errNoDescriptors = errors.New("no descriptors came")
 
 // receiveFiles reads one message with descriptors.
 func receiveFiles(socket *os.File, count int) (text string, files []*os.File, err error) {
-	data, control := make([]byte, 512), make([]byte, unix.CmsgSpace(4*count))
+	data, control := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4*count))
 	n, cn, _, _, err := unix.Recvmsg(int(socket.Fd()), data, control, unix.MSG_CMSG_CLOEXEC)
 	if err != nil {
 		return "", nil, err

@@ -19,10 +19,10 @@ func TestExitCodes(t *testing.T) {
 	})
 }
 
-func TestEveryExitCode(t *testing.T) {
+func TestMoreExitCodes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, namespaces)
-	for code := range 256 {
+	for code := 0; code < 256; code += 3 {
 		spec := f.spec("")
 		spec.Argv = []string{"sh", "-c", fmt.Sprintf("exit %d", code)}
 		finish(t, f.start(t, spec)).ended(t, code, "")

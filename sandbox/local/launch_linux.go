@@ -35,6 +35,9 @@ type Launch struct {
 	// Env are variables that replace the command's own, such as TMPDIR.
 	Env map[string]string
 
+	// Defaults are variables for a command that does not set them itself.
+	Defaults map[string]string
+
 	// Writable are the places besides the policy's roots that the command may
 	// write to without a denial.
 	Writable []string

@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -14,6 +15,10 @@ func TestMain(m *testing.M) {
 		if entry, ok := testEntries[os.Args[1]]; ok {
 			os.Exit(entry(os.Args[2:]))
 		}
+	}
+	// The tests mostly wait for other processes.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }

@@ -24,6 +24,7 @@ type session struct {
 	user, network, mount *os.File // nil without namespaces
 	dir                  string   // of the session in the server's folder
 	tmp                  string   // mount point or folder for temporary files
+	caches               []string // folders with a writable layer over them
 
 	mu       sync.Mutex
 	runs     map[*run]bool  // guarded by mu: what still lives
@@ -31,8 +32,9 @@ type session struct {
 	starting sync.WaitGroup // runs that use what is above; not added to once closed
 }
 
-// makeSession makes the session's folder and, if asked, its namespaces.
-func (e *Engine) makeSession(namespaces bool) (*session, error) {
+// makeSession makes the session's folder and, if asked, its namespaces. roots
+// are those of its first run.
+func (e *Engine) makeSession(namespaces bool, roots []*sandbox.Root) (*session, error) {
 	dir, err := os.MkdirTemp(e.home.sessions(), "")
 	if err != nil {
 		return nil, fmt.Errorf("making the session's folder: %w", err)
@@ -45,7 +47,7 @@ func (e *Engine) makeSession(namespaces bool) (*session, error) {
 	if !namespaces {
 		return s, nil
 	}
-	if err := s.makeNamespaces(); err != nil {
+	if err := s.makeNamespaces(overlayable(roots)); err != nil {
 		removeTree(dir)
 		return nil, err
 	}
@@ -54,13 +56,17 @@ func (e *Engine) makeSession(namespaces bool) (*session, error) {
 
 // makeNamespaces starts a helper in new namespaces, which prepares them, sends
 // their descriptors and ends.
-func (s *session) makeNamespaces() error {
+func (s *session) makeNamespaces(caches []string) error {
+	store := filepath.Join(s.dir, "caches")
+	if err := os.Mkdir(store, 0o700); err != nil {
+		return fmt.Errorf("making the session's folder: %w", err)
+	}
 	ours, theirs, err := socketPair(unix.SOCK_SEQPACKET)
 	if err != nil {
 		return err
 	}
 	defer ours.Close()
-	pid, err := startSelf(namespaceAttr(), []string{"__session", s.tmp, strconv.FormatUint(tmpBytes(), 10)}, theirs)
+	pid, err := startSelf(namespaceAttr(), append([]string{"__session", s.tmp, strconv.FormatUint(tmpBytes(), 10), store}, caches...), theirs)
 	theirs.Close()
 	if err != nil {
 		return &StepError{"making a user namespace", errnoOf(err)}
@@ -74,6 +80,9 @@ func (s *session) makeNamespaces() error {
 		return fmt.Errorf("preparing the session's namespaces: %w", errors.Join(err, waitErr))
 	}
 	s.user, s.network, s.mount = files[0], files[1], files[2]
+	if text != sessionReady {
+		s.caches = strings.Split(strings.TrimPrefix(text, sessionReady), "\n")
+	}
 	return nil
 }
 
@@ -199,8 +208,13 @@ func tmpBytes() uint64 {
 	return max(uint64(info.Totalram)*uint64(info.Unit)/4, 64<<20)
 }
 
+// sessionReady begins the helper's message when all went well; the caches that
+// can be written to follow, a newline between them.
+const sessionReady = "0"
+
 // sessionMain is the helper in the new namespaces: args are the mount point of
-// the temporary file system and its size; descriptor 3 is the socket.
+// the temporary file system, its size, a mount point for what is written to
+// caches, and the caches; descriptor 3 is the socket.
 func sessionMain(args []string) int {
 	runtime.LockOSThread()
 	const socket = 3
@@ -218,14 +232,15 @@ func sessionMain(args []string) int {
 		}
 		fds = append(fds, fd)
 	}
-	if unix.Sendmsg(socket, []byte("0"), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL) != nil {
+	message := sessionReady + strings.Join(mountCaches(args[2], args[1], args[3:]), "\n")
+	if unix.Sendmsg(socket, []byte(message), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL) != nil {
 		return 1
 	}
 	return 0
 }
 
 func prepareNamespaces(args []string) (step string, err error) {
-	if len(args) != 2 {
+	if len(args) < 3 {
 		return "reading the orders", unix.EINVAL
 	}
 	if err := loopbackUp(); err != nil {

@@ -42,6 +42,10 @@ type Request struct {
 	// mounted; without, the session's temporary folder.
 	Tmp string
 
+	// Caches are folders that the session has laid a writable layer over, whose
+	// content it alone sees.
+	Caches []string
+
 	// State is confine's own folder, to be hidden from the command.
 	State string
 

@@ -1,0 +1,107 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/confine-dev/confine/sandbox"
+	"golang.org/x/sys/unix"
+)
+
+// toolCache is a folder in which a tool keeps what it can make again, and
+// without which it fails or starts from nothing.
+type toolCache struct {
+	name     string
+	variable string // moves the cache elsewhere; empty if nothing but an overlay helps
+	path     string // where it is
+}
+
+// toolCaches lists the caches of common tools as this process's environment
+// places them.
+func toolCaches() []toolCache {
+	home := os.Getenv("HOME")
+	env := func(name string, otherwise ...string) string {
+		if value := os.Getenv(name); filepath.IsAbs(value) {
+			return value
+		}
+		return filepath.Join(otherwise...)
+	}
+	caches := env("XDG_CACHE_HOME", home, ".cache")
+	gopath, _, _ := strings.Cut(env("GOPATH", home, "go"), string(filepath.ListSeparator))
+	cargo := env("CARGO_HOME", home, ".cargo")
+	return []toolCache{
+		{"go-build", "GOCACHE", env("GOCACHE", caches, "go-build")},
+		{"go-mod", "", env("GOMODCACHE", gopath, "pkg", "mod")},
+		{"npm", "npm_config_cache", env("npm_config_cache", home, ".npm")},
+		{"pip", "PIP_CACHE_DIR", env("PIP_CACHE_DIR", caches, "pip")},
+		{"ccache", "CCACHE_DIR", env("CCACHE_DIR", caches, "ccache")},
+		{"yarn", "YARN_CACHE_FOLDER", env("YARN_CACHE_FOLDER", caches, "yarn")},
+		{"cargo-registry", "", filepath.Join(cargo, "registry")},
+		{"cargo-git", "", filepath.Join(cargo, "git")},
+	}
+}
+
+// overlayable lists the caches that a session can lay a writable layer over:
+// existing folders of ours that neither hold a root nor lie in one, where the
+// command's writes shall be kept.
+func overlayable(roots []*sandbox.Root) []string {
+	home := os.Getenv("HOME")
+	var paths []string
+	for _, c := range toolCaches() {
+		real, err := filepath.EvalSymlinks(c.path)
+		if err != nil || strings.ContainsAny(real, ":,\\\n") || sandbox.Within(home, real) {
+			continue // mount options know no such names; nor is home a cache
+		}
+		info, err := os.Stat(real)
+		if err != nil || !info.IsDir() {
+			continue
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+			continue
+		}
+		if !slices.ContainsFunc(roots, func(r *sandbox.Root) bool { return sandbox.Within(real, r.Path) || sandbox.Within(r.Path, real) }) {
+			paths = append(paths, real)
+		}
+	}
+	return paths
+}
+
+// mountCaches lays a layer over each folder that lets it, kept in a file system
+// of the session's, and returns those. It runs in the session's namespaces. A
+// kernel that does not allow it (before Linux 5.11, or without extended
+// attributes in tmpfs) leaves the caches read-only.
+func mountCaches(store, size string, paths []string) []string {
+	if len(paths) == 0 || unix.Mount("tmpfs", store, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700,size="+size) != nil {
+		return nil
+	}
+	var mounted []string
+	for i, path := range paths {
+		upper := filepath.Join(store, strconv.Itoa(i), "upper")
+		work := filepath.Join(store, strconv.Itoa(i), "work")
+		if os.MkdirAll(upper, 0o700) != nil || os.MkdirAll(work, 0o700) != nil {
+			continue
+		}
+		options := "lowerdir=" + path + ",upperdir=" + upper + ",workdir=" + work + ",userxattr"
+		if unix.Mount("overlay", path, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options) == nil {
+			mounted = append(mounted, path)
+		}
+	}
+	return mounted
+}
+
+// cacheVariables move the caches that cannot be written to where they are below
+// tmp, which can.
+func cacheVariables(writable []string, tmp string) map[string]string {
+	variables := map[string]string{}
+	for _, c := range toolCaches() {
+		real, err := filepath.EvalSymlinks(c.path)
+		if c.variable != "" && (err != nil || !slices.Contains(writable, real)) {
+			variables[c.variable] = filepath.Join(tmp, ".cache", c.name)
+		}
+	}
+	return variables
+}
