@@ -49,6 +49,7 @@ func (v *view) build() {
 	v.s.Call("separating the mounts", unix.SYS_MOUNT, local.Text(""), local.Text("/"), local.Text(""), local.Int(unix.MS_REC|unix.MS_PRIVATE), local.Int(0))
 	v.takeRoots()
 	v.takeProtected()
+	v.takeCaches()
 	v.takeVisible()
 	devices := v.takeDevices()
 	tmp := v.takeTmp()
@@ -110,6 +111,14 @@ func (v *view) takeRoots() {
 		fd := v.take(what, root.Path)
 		expect(v.s, what, fd, root)
 		v.mounts = append(v.mounts, mount{path: root.Path, fd: fd, writable: writable})
+	}
+}
+
+// takeCaches takes the tool caches, which the session has covered: what is
+// written to them never reaches the host.
+func (v *view) takeCaches() {
+	for _, path := range v.request.Caches {
+		v.mounts = append(v.mounts, mount{path: path, fd: v.take("opening the cache "+quote(path), path), writable: true})
 	}
 }
 

@@ -69,7 +69,7 @@ func (e *Engine) compile(spec sandbox.Spec, program resolved, l *Launch, s *sess
 	e.inherited.restore(script)
 	script.Append(&l.Confine)
 	script.Call(stepChdir, unix.SYS_CHDIR, Text(spec.Dir))
-	if err := script.execute(init, e.home.id, program, environment(spec.Env, l.Env), l); err != nil {
+	if err := script.execute(init, e.home.id, program, environment(spec.Env, l.Env, l.Defaults), l); err != nil {
 		return nil, err
 	}
 	return newProgram(script, onward, flags), nil
@@ -141,17 +141,24 @@ func (s *Script) execute(init Ref, server string, program resolved, env []string
 	return nil
 }
 
-// environment lets replacements win over the command's own variables.
-func environment(env []string, replace map[string]string) []string {
-	out := make([]string, 0, len(env)+len(replace))
+// environment lets replacements win over the command's own variables, and these
+// over defaults.
+func environment(env []string, replace, defaults map[string]string) []string {
+	all := maps.Clone(defaults)
+	if all == nil {
+		all = map[string]string{}
+	}
+	out := make([]string, 0, len(env)+len(replace)+len(all))
 	for _, entry := range env {
 		name, _, _ := strings.Cut(entry, "=")
 		if _, replaced := replace[name]; !replaced {
 			out = append(out, entry)
 		}
+		delete(all, name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(replace)) {
-		out = append(out, name+"="+replace[name])
+	maps.Copy(all, replace)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, name+"="+all[name])
 	}
 	return out
 }

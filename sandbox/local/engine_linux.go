@@ -174,7 +174,7 @@ func (e *Engine) begin(ctx context.Context, spec sandbox.Spec, program resolved)
 		return nil, fmt.Errorf("starting the guardian: %w", err)
 	}
 	if !spec.Policy.Mode.Confined() {
-		s, err := e.session(spec.Session, false)
+		s, err := e.session(spec.Session, false, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -190,7 +190,7 @@ func (e *Engine) begin(ctx context.Context, spec sandbox.Spec, program resolved)
 
 // confine begins a confined command on the level of a verdict.
 func (e *Engine) confine(spec sandbox.Spec, program resolved, v verdict) (*run, error) {
-	s, err := e.session(spec.Session, v.namespaces)
+	s, err := e.session(spec.Session, v.namespaces, spec.Policy.Roots)
 	if err != nil {
 		return nil, err
 	}
@@ -199,12 +199,17 @@ func (e *Engine) confine(spec sandbox.Spec, program resolved, v verdict) (*run, 
 	if err != nil {
 		return nil, err
 	}
+	var caches []string
+	if spec.Policy.Mode == sandbox.WorkspaceWrite {
+		caches = s.caches // in read-only mode nothing is kept
+	}
 	launch, err := e.wrapper.Wrap(Request{Policy: spec.Policy, Dir: spec.Dir, Namespaces: v.namespaces,
-		Tmp: tmp, State: e.options.StateDir, Visible: e.visible(spec, program)})
+		Tmp: tmp, Caches: caches, State: e.options.StateDir, Visible: e.visible(spec, program)})
 	if err != nil {
 		remove()
 		return nil, err
 	}
+	launch.Defaults = cacheVariables(caches, launch.Env["TMPDIR"])
 	launch.Facts = v.facts(spec.Policy)
 	r, err := e.launch(spec, program, launch, s)
 	if err != nil {
@@ -280,7 +285,7 @@ func (e *Engine) spawn(compiled *program, p *pipes, tree bool) (*initLeader, err
 
 // session returns the session of a key, making it on first use. It is not taken
 // apart before the caller says Done to its starting group.
-func (e *Engine) session(key string, namespaces bool) (*session, error) {
+func (e *Engine) session(key string, namespaces bool, roots []*sandbox.Root) (*session, error) {
 	name := fmt.Sprintf("%t %s", namespaces, key)
 	e.mu.Lock()
 	if e.closed {
@@ -294,7 +299,7 @@ func (e *Engine) session(key string, namespaces bool) (*session, error) {
 	}
 	e.mu.Unlock()
 	if !exists {
-		slot.session, slot.err = e.makeSession(namespaces)
+		slot.session, slot.err = e.makeSession(namespaces, roots)
 		if slot.err != nil {
 			e.mu.Lock()
 			delete(e.sessions, name)

@@ -161,7 +161,9 @@ func (s *session) drop(r *run) {
 func namespaceAttr() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWNS,
-		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN},
+		// An overlay works with the rights of who mounted it, in folders that it
+		// closes to everybody else.
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN},
 	}
 	if os.Geteuid() == 0 && hasCapability(unix.CAP_SETUID) && hasCapability(unix.CAP_SETGID) {
 		attr.UidMappings, attr.GidMappings = identityMap("/proc/self/uid_map"), identityMap("/proc/self/gid_map")
