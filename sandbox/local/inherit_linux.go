@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,12 +28,24 @@ func (h *inheritance) restore(s *Script) {
 		s.Call("restoring the limit on open files", unix.SYS_PRLIMIT64, Int(0), Int(unix.RLIMIT_NOFILE), Struct(h.files), Int(0))
 	}
 	const lastSignal = 64
-	action := Bytes(make([]byte, 32)) // struct sigaction: SIG_DFL, no flags
 	for sig := 1; sig <= lastSignal; sig++ {
-		if sig != int(unix.SIGKILL) && sig != int(unix.SIGSTOP) {
-			s.Call("resetting signals", unix.SYS_RT_SIGACTION, Int(sig), action, Int(0), Int(8))
+		if ignored(sig) {
+			var byDefault sigaction
+			s.Call("resetting signals", unix.SYS_RT_SIGACTION, Int(sig), Struct(&byDefault), Int(0), Int(maskSize))
 		}
 	}
+}
+
+// sigaction is the kernel's struct sigaction; handler 0 is SIG_DFL, 1 SIG_IGN.
+type sigaction struct{ handler, flags, restorer, mask uint64 }
+
+const maskSize = 8
+
+// ignored reports whether this process ignores a signal now.
+func ignored(sig int) bool {
+	var now sigaction
+	_, _, errno := syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), 0, uintptr(unsafe.Pointer(&now)), maskSize, 0, 0)
+	return errno == 0 && now.handler == 1
 }
 
 // fileLimit is the limit on open files that this process was started with, or

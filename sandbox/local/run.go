@@ -104,11 +104,16 @@ func (r *run) follow(stdout, stderr *os.File, stdin *os.File) {
 	}()
 }
 
+// buffers are what pumps read into.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}
+
 // pump moves one stream from its pipe to the capture and the listener.
 func (r *run) pump(stream sandbox.Stream, pipe *os.File) {
 	defer pipe.Close()
 	capture := r.captures[stream]
-	buffer := make([]byte, 64<<10)
+	pooled := buffers.Get().(*[]byte)
+	defer buffers.Put(pooled)
+	buffer := *pooled
 	reader := lateReader{pipe: pipe}
 	var offset int64
 	for {
