@@ -264,6 +264,15 @@ func (e *Engine) Probe(ctx context.Context) sandbox.Report {
 		return sandbox.Report{Provider: sandbox.ProviderNone, Usable: true, Reason: "nothing is confined"}
 	}
 	report := sandbox.Report{Provider: e.wrapper.Name(), Kind: e.wrapper.Kind()}
+	if !e.enter() {
+		report.Reason = errClosed.Error()
+		return report
+	}
+	defer e.starting.Done()
+	if err := e.guard.start(); err != nil { // a probe is a run like any other
+		report.Reason = "starting the guardian: " + err.Error()
+		return report
+	}
 	v, err := e.verdict(ctx, sandbox.Policy{Mode: sandbox.WorkspaceWrite})
 	if err != nil {
 		report.Reason = err.Error()
