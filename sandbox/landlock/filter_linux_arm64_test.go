@@ -1,0 +1,7 @@
+package landlock
+
+// conditionalHere and unconditionalHere: arm64 has no calls of its own.
+var (
+	conditionalHere   []asked
+	unconditionalHere []uintptr
+)

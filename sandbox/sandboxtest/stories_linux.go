@@ -1,0 +1,395 @@
+package sandboxtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// story is what takes more than one run, or another workspace.
+type story struct {
+	name string
+	tell func(t *testing.T, w *place)
+}
+
+var stories = []story{
+	{"facts fit the run", factsFit},
+	{"a mode is not run by the wrong provider", modesFit},
+	{"temporary files live as long as their session", temporaryFilesLast},
+	{"temporary files of a read-only run do not last", temporaryFilesEnd},
+	{"a server answers the runs of its session", serverOfSession},
+	{"the granted network reaches the host", grantedNetwork},
+	{"a replaced root is refused", replacedRoot},
+	{"a root replaced through another root is refused", replacedNestedRoot},
+	{"the workspace cannot be moved", movedWorkspace},
+	{"a working directory shows no services", workingDirectory},
+	{"a workspace may lie in a hidden folder", hiddenWorkspace},
+	{"links in the temporary folder lead nowhere", temporaryLinks},
+	{"protected paths stay as they are", protectedPaths},
+}
+
+// shell runs a command of bash and returns how it ended.
+func (p *place) shell(t *testing.T, mode sandbox.Mode, session, command string, change ...func(*sandbox.Spec)) (sandbox.Result, string) {
+	t.Helper()
+	result, stdout, stderr := start(t, p.confined, p.shellSpec(mode, session, command, change...))
+	return result, strings.TrimSpace(stdout + stderr)
+}
+
+func (p *place) shellSpec(mode sandbox.Mode, session, command string, change ...func(*sandbox.Spec)) sandbox.Spec {
+	spec := p.spec(mode)
+	spec.Session, spec.Command = session, command
+	for _, c := range change {
+		c(&spec)
+	}
+	return spec
+}
+
+// in puts a command into other roots and works in the first.
+func in(roots ...*sandbox.Root) func(*sandbox.Spec) {
+	return func(s *sandbox.Spec) { s.Policy.Roots, s.Dir = roots, roots[0].Path }
+}
+
+// must fails unless a command ended well and printed what was wanted.
+func must(t *testing.T, want string) func(sandbox.Result, string) {
+	t.Helper()
+	return func(r sandbox.Result, output string) {
+		t.Helper()
+		if r.ExitCode != 0 || r.Signal != "" || output != want {
+			t.Errorf("got exit code %d, signal %q, output %q; want output %q", r.ExitCode, r.Signal, output, want)
+		}
+	}
+}
+
+// folder makes a folder with a file below the world's folder.
+func (p *place) folder(t *testing.T, path string) string {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(path, 0o755), os.WriteFile(filepath.Join(path, "file"), []byte("host"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (p *place) newFolder(t *testing.T) string {
+	return p.folder(t, filepath.Join(p.base, fmt.Sprintf("f%d", p.count.Add(1))))
+}
+
+func (p *place) level(t *testing.T) levels {
+	return levelOf(sandbox.Facts{Layers: p.confined.Probe(t.Context()).Layers})
+}
+
+func factsFit(t *testing.T, w *place) {
+	for _, mode := range bothModes {
+		result, _ := w.shell(t, mode, "facts", "true")
+		f := result.Facts
+		if f.Mode != mode || f.Provider != w.confined.Name() || f.Kind == "" {
+			t.Errorf("mode %q, provider %q, kind %q", f.Mode, f.Provider, f.Kind)
+		}
+		if want := sandbox.Sum(sandbox.Policy{Mode: mode}, f.Facets); f.Enforcement != want {
+			t.Errorf("%s: enforcement %q, want %q of facets %v", mode, f.Enforcement, want, f.Facets)
+		}
+		if (levelOf(f) == withoutNamespaces) != w.world.bare {
+			t.Errorf("%s: layers %v", mode, f.Layers)
+		}
+	}
+}
+
+func modesFit(t *testing.T, w *place) {
+	for _, mode := range []sandbox.Mode{sandbox.DangerFullAccess, sandbox.ExternalSandbox, "", "workspace_write"} {
+		if p, err := w.confined.Start(t.Context(), w.shellSpec(mode, "modes", "true")); err == nil {
+			result, _ := p.Wait()
+			if result.Facts.Enforcement == "" {
+				t.Errorf("the confining provider ran a command of mode %q", mode)
+			}
+		}
+	}
+	for _, mode := range append(slices.Clone(bothModes), "", "workspace_write") {
+		_, err := w.unconfined.Start(t.Context(), w.shellSpec(mode, "modes", "true"))
+		var unavailable *sandbox.UnavailableError
+		if !errors.As(err, &unavailable) {
+			t.Errorf("the provider that confines nothing, mode %q: got %v, want a sandbox.UnavailableError", mode, err)
+		}
+	}
+}
+
+func temporaryFilesLast(t *testing.T, w *place) {
+	defer w.confined.CloseSession("last-a")
+	must(t, "")(w.shell(t, sandbox.WorkspaceWrite, "last-a", `echo mine > "$TMPDIR/f" && test -w "$TMPDIR"`))
+	must(t, "mine")(w.shell(t, sandbox.WorkspaceWrite, "last-a", `cat "$TMPDIR/f"`))
+	must(t, "none")(w.shell(t, sandbox.WorkspaceWrite, "last-b", `cat "$TMPDIR/f" 2>/dev/null || echo none`))
+	w.confined.CloseSession("last-a")
+	must(t, "none")(w.shell(t, sandbox.WorkspaceWrite, "last-a", `cat "$TMPDIR/f" 2>/dev/null || echo none`))
+}
+
+func temporaryFilesEnd(t *testing.T, w *place) {
+	_, dir := w.shell(t, sandbox.ReadOnly, "end", `echo mine > "$TMPDIR/f" && mkdir "$TMPDIR/d" && cat "$TMPDIR/f" > /dev/null && echo "$TMPDIR"`)
+	if !filepath.IsAbs(dir) {
+		t.Fatalf("a read-only run cannot write temporary files: %s", dir)
+	}
+	for _, mode := range bothModes {
+		must(t, "none")(w.shell(t, mode, "end", fmt.Sprintf(`cat %s/f "$TMPDIR/f" 2>/dev/null || echo none`, dir)))
+	}
+	if w.world.bare {
+		if _, err := os.Lstat(dir); err == nil {
+			t.Errorf("%s is left", dir)
+		}
+	}
+}
+
+// serveMain prints its address and greets whoever comes.
+func serveMain([]string) int {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println(l.Addr())
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return 1
+		}
+		c.Write([]byte("heard\n"))
+		c.Close()
+	}
+}
+
+// reachMain says whether a server could be reached.
+func reachMain(args []string) int {
+	c, err := net.Dial("tcp", args[0])
+	if err != nil {
+		fmt.Println("unreachable")
+		return 0
+	}
+	fmt.Fprintln(c, args[1])
+	line, _ := bufio.NewReader(c).ReadString('\n')
+	fmt.Print(line)
+	return 0
+}
+
+func (p *place) reach(t *testing.T, session, address, token string, change ...func(*sandbox.Spec)) (sandbox.Result, string) {
+	t.Helper()
+	return p.shell(t, sandbox.WorkspaceWrite, session, fmt.Sprintf("%q %s %q %q", p.program, entryReach, address, token), change...)
+}
+
+func serverOfSession(t *testing.T, w *place) {
+	if w.level(t) == withoutNamespaces {
+		return // there is no loopback network, which the network facet implies
+	}
+	addresses := make(chan string, 10)
+	spec := w.shellSpec(sandbox.WorkspaceWrite, "server-a", fmt.Sprintf("exec %q %s", w.program, entryServe))
+	spec.Output = func(c sandbox.Chunk) { addresses <- strings.TrimSpace(string(c.Data)) }
+	server, err := w.confined.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := <-addresses
+	must(t, "heard")(w.reach(t, "server-a", address, "x"))
+	must(t, "heard")(w.reach(t, "server-a", address, "x", func(s *sandbox.Spec) { s.Policy.Mode = sandbox.ReadOnly }))
+	must(t, "unreachable")(w.reach(t, "server-b", address, "x"))
+	if c, err := net.Dial("tcp", address); err == nil {
+		c.Close()
+		t.Error("the session's server is reached from the host")
+	}
+	server.Cancel()
+	server.Wait()
+	must(t, "unreachable")(w.reach(t, "server-a", address, "x"))
+}
+
+func grantedNetwork(t *testing.T, w *place) {
+	granted := func(s *sandbox.Spec) { s.Policy.Network = true }
+	result, output := w.reach(t, "granted", w.services.address.TCP, "granted", granted)
+	must(t, "heard")(result, output)
+	if state := result.Facts.Facets[sandbox.Network].State; state == sandbox.Enforced || state == sandbox.Partial {
+		t.Errorf("the network was granted, but is called %s", state)
+	}
+	must(t, "unreachable")(w.reach(t, "granted", w.services.address.TCP, "refused"))
+	// The network is not the services of the machine that use none.
+	for _, r := range serviceReaches {
+		s := newScene(t, w, sandbox.WorkspaceWrite)
+		s.network = true
+		if r.arrange != nil {
+			r.arrange(s)
+		}
+		out, facts := s.run(t, r.name)
+		if levelOf(facts)&r.gap == 0 {
+			r.judge(t, s, out, facts, &tally{through: map[sandbox.Facet][]string{}})
+		}
+	}
+}
+
+// refusedStart fails unless a command cannot begin because of its sandbox.
+func (p *place) refusedStart(t *testing.T, spec sandbox.Spec) {
+	t.Helper()
+	process, err := p.confined.Start(context.Background(), spec)
+	var unavailable *sandbox.UnavailableError
+	if !errors.As(err, &unavailable) || unavailable.Started {
+		t.Errorf("got %v, want a sandbox.UnavailableError of a command that did not start", err)
+	}
+	if err == nil {
+		process.Wait()
+	}
+}
+
+func replacedRoot(t *testing.T, w *place) {
+	for _, mode := range []sandbox.Mode{sandbox.WorkspaceWrite} {
+		for name, replace := range map[string]func(path, other string) error{
+			"a folder": func(path, other string) error { return os.Rename(other, path) },
+			"a link":   func(path, other string) error { return os.Symlink(other, path) },
+		} {
+			path, other := w.newFolder(t), w.newFolder(t)
+			root := w.declare(t, path)
+			must(t, "")(w.shell(t, mode, "replaced", "touch first", in(root)))
+			if err := errors.Join(os.Rename(path, path+".moved"), replace(path, other)); err != nil {
+				t.Fatal(err)
+			}
+			w.refusedStart(t, w.shellSpec(mode, "replaced", "echo gone > file; touch second", in(root)))
+			if what := holdsHost(filepath.Join(path, "file")); what != "" {
+				t.Errorf("replaced by %s: %s", name, what)
+			}
+		}
+	}
+}
+
+func replacedNestedRoot(t *testing.T, w *place) {
+	outer, target := w.newFolder(t), w.newFolder(t)
+	inner := w.folder(t, filepath.Join(outer, "inner"))
+	roots := in(w.declare(t, outer), w.declare(t, inner))
+	w.shell(t, sandbox.WorkspaceWrite, "nested", fmt.Sprintf("mv inner moved && ln -s %s inner", target), roots)
+	process, err := w.confined.Start(t.Context(), w.shellSpec(sandbox.WorkspaceWrite, "nested", "echo gone > inner/file", roots))
+	if err == nil {
+		process.Wait()
+	}
+	if what := holdsHost(filepath.Join(target, "file")); what != "" {
+		t.Errorf("a command made a folder outside writable for the next: %s", what)
+	}
+}
+
+func movedWorkspace(t *testing.T, w *place) {
+	parent := w.newFolder(t)
+	path := w.folder(t, filepath.Join(parent, "ws"))
+	root := w.declare(t, path)
+	w.shell(t, sandbox.WorkspaceWrite, "moved", "cd /; mv "+path+" "+parent+"/moved; mv "+parent+" "+parent+".moved; rmdir "+path+"; rm -r "+path, in(root))
+	var names []string
+	entries, err := os.ReadDir(parent)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if err != nil || !slices.Equal(names, []string{"file", "ws"}) {
+		t.Errorf("beside the workspace there is now %v (%v)", names, err)
+	}
+	must(t, "ok")(w.shell(t, sandbox.WorkspaceWrite, "moved", "echo ok > new; cat new", in(root)))
+}
+
+func workingDirectory(t *testing.T, w *place) {
+	if w.level(t) == withoutNamespaces {
+		return // nothing is hidden, which the facets say
+	}
+	for _, mode := range bothModes {
+		for _, row := range []string{"connect to a socket in the runtime folder", "connect to a socket below the host's /tmp"} {
+			for _, dir := range []string{w.runtime, w.temp} {
+				s := newScene(t, w, mode)
+				spec := w.spec(mode)
+				spec.Dir, spec.Argv = dir, []string{w.program, entryOp, row, s.orders(t)}
+				if p, err := w.confined.Start(t.Context(), spec); err == nil {
+					p.Wait()
+				}
+				if what := heardBy(s); what != "" {
+					t.Errorf("%s: with the working directory %s, %q: %s", mode, dir, row, what)
+				}
+			}
+		}
+	}
+}
+
+func hiddenWorkspace(t *testing.T, w *place) {
+	shared, err := os.MkdirTemp("/dev/shm", "confine-suite-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(shared)
+	for _, hidden := range []string{w.temp, w.runtime, shared} {
+		path := w.folder(t, filepath.Join(hidden, "below", "ws"))
+		beside := w.folder(t, filepath.Join(hidden, "below", "beside"))
+		root := w.declare(t, path)
+		session := "hidden " + hidden
+		must(t, path+" host")(w.shell(t, sandbox.ReadOnly, session, `echo "$PWD $(cat file)"`, in(root)))
+		must(t, path+" new")(w.shell(t, sandbox.WorkspaceWrite, session, `echo new > made && mkdir -p sub && echo "$PWD $(cat made)"`, in(root)))
+		must(t, path+"/sub host")(w.shell(t, sandbox.ReadOnly, session, `echo "$PWD $(cat ../file)"`, in(root), func(s *sandbox.Spec) { s.Dir = filepath.Join(path, "sub") }))
+		if data, err := os.ReadFile(filepath.Join(path, "made")); string(data) != "new\n" {
+			t.Errorf("%s: the file made in the workspace holds %q (%v)", path, data, err)
+		}
+		w.shell(t, sandbox.WorkspaceWrite, session, "echo gone > "+beside+"/file; echo gone > "+beside+"/new", in(root))
+		if what := holdsHost(filepath.Join(beside, "file")); what != "" {
+			t.Error(what)
+		}
+		if w.level(t) == withNamespaces {
+			must(t, "none")(w.shell(t, sandbox.ReadOnly, session, "cat "+beside+"/file 2>/dev/null || echo none", in(root)))
+		}
+	}
+}
+
+// temporaryLinks: the session's temporary folder is where the place of a
+// workspace below /tmp is made, and a command can change what it finds there.
+func temporaryLinks(t *testing.T, w *place) {
+	path := w.folder(t, filepath.Join(w.temp, "way", "ws"))
+	outside := w.newFolder(t)
+	w.folder(t, filepath.Join(outside, "ws"))
+	root := w.declare(t, path)
+	way := filepath.Dir(path)
+	w.shell(t, sandbox.WorkspaceWrite, "links", fmt.Sprintf("cd /; mv %s %s.moved; ln -s %s %s", way, way, outside, way), in(root))
+	var output strings.Builder
+	spec := w.shellSpec(sandbox.WorkspaceWrite, "links", "pwd -P; cat "+outside+"/ws/file; echo new > file", in(root))
+	spec.Output = func(c sandbox.Chunk) { output.Write(c.Data) }
+	process, err := w.confined.Start(t.Context(), spec)
+	if err == nil {
+		process.Wait()
+		must(t, path+"\nhost")(sandbox.Result{}, output.String())
+	} else if unavailable := (*sandbox.UnavailableError)(nil); !errors.As(err, &unavailable) {
+		t.Error(err)
+	}
+	if what := holdsHost(filepath.Join(outside, "ws", "file")); what != "" {
+		t.Error(what)
+	}
+}
+
+// protectedPaths are at the top of a root, or below a folder that a command can
+// move away.
+func protectedPaths(t *testing.T, w *place) {
+	for _, below := range []string{".", "git"} {
+		path := w.newFolder(t)
+		hooks, config := w.folder(t, filepath.Join(path, below, "hooks")), filepath.Join(path, below, "config")
+		if err := os.WriteFile(config, []byte("host"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		root := w.declare(t, path)
+		protect := func(s *sandbox.Spec) { s.Policy.Protected = []string{hooks, config} }
+		for _, command := range []string{
+			"echo gone > config", "rm -f config", "mv config other", "ln -f file config", "mv file config",
+			"echo gone > hooks/file", "touch hooks/new", "rm -rf hooks", "mv hooks other",
+			"cd ..; mv git moved && mkdir -p git/hooks && echo gone > git/hooks/file && echo gone > git/config",
+		} {
+			spec := w.shellSpec(sandbox.WorkspaceWrite, "protected", "cd "+below+"; "+command, in(root), protect)
+			process, err := w.confined.Start(t.Context(), spec)
+			if unavailable := (*sandbox.UnavailableError)(nil); errors.As(err, &unavailable) {
+				continue // what cannot be enforced is refused
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			process.Wait()
+			_, added := os.Lstat(filepath.Join(hooks, "new"))
+			if what := holdsHost(filepath.Join(hooks, "file")) + holdsHost(config); what != "" || added == nil {
+				t.Fatalf("%s: %q changed what is protected: %s", below, command, what)
+			}
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package sandboxtest
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// Config says which provider is to be tested.
+type Config struct {
+	// New returns the provider and one that confines nothing, for the controls.
+	// It is called once in each world. state is an existing private folder, and
+	// closing the first provider must close both.
+	New func(state string) (confined, unconfined sandbox.Provider, err error)
+
+	// NeedsNamespaces says that the provider has nothing to offer where the host
+	// refuses user namespaces: there it must refuse every confined run.
+	NeedsNamespaces bool
+}
+
+// LayerNamespaces is the name by which Facts.Layers must list namespaces.
+const LayerNamespaces = "namespaces"
+
+// Run runs the whole suite. It must be called by a top-level test of a binary
+// whose TestMain calls Child. On CI (the environment variable CI is not empty)
+// nothing is skipped: what cannot be run is a failure.
+func Run(t *testing.T, c Config) {
+	if name := os.Getenv(worldVar); name != "" {
+		runWorld(t, c, name)
+		return
+	}
+	stage := newTheatre(t)
+	for _, w := range worldsOf(os.Geteuid()) {
+		t.Run(w.name(), func(t *testing.T) {
+			t.Parallel()
+			stage.play(t, w)
+		})
+	}
+}
+
+// runWorld runs every row in the world that this process was put into.
+func runWorld(t *testing.T, c Config, name string) {
+	i := slices.IndexFunc(allWorlds, func(w world) bool { return w.name() == name })
+	if i < 0 {
+		t.Fatalf("there is no world %q", name)
+	}
+	w := newPlace(t, c, allWorlds[i])
+	if w.world.bare && c.NeedsNamespaces {
+		w.mustRefuse(t)
+		return
+	}
+	tally := &tally{through: map[sandbox.Facet][]string{}, facts: map[sandbox.Facet]sandbox.FacetReport{}}
+	t.Run("refused", func(t *testing.T) {
+		for _, r := range refusals {
+			t.Run(r.name, func(t *testing.T) {
+				t.Parallel()
+				r.run(t, w, tally)
+			})
+		}
+	})
+	t.Run("allowed", func(t *testing.T) {
+		for _, r := range allowances {
+			t.Run(r.name, func(t *testing.T) {
+				t.Parallel()
+				r.run(t, w)
+			})
+		}
+	})
+	t.Run("sessions", func(t *testing.T) {
+		for _, r := range stories {
+			t.Run(r.name, func(t *testing.T) {
+				t.Parallel()
+				r.tell(t, w)
+			})
+		}
+	})
+	if !selected() {
+		for _, fault := range tally.faults() {
+			t.Error(fault)
+		}
+	}
+}
+
+// refusals are all rows that a sandbox must not let through.
+var refusals = slices.Concat(fileWrites, fileReads, metadataChanges, networkReaches, serviceReaches, processReaches, deviceUses, privilegeGains)
