@@ -114,11 +114,11 @@ func (v *view) takeRoots() {
 	}
 }
 
-// takeCaches takes the tool caches, which the session has covered: what is
-// written to them never reaches the host.
+// takeCaches takes the session's layers of the tool caches: what is written to
+// them never reaches the host.
 func (v *view) takeCaches() {
-	for _, path := range v.request.Caches {
-		v.mounts = append(v.mounts, mount{path: path, fd: v.take("opening the cache "+quote(path), path), writable: true})
+	for _, c := range v.request.Caches {
+		v.mounts = append(v.mounts, mount{path: c.Path, fd: v.take("opening the cache "+quote(c.Path), c.Layer), writable: true})
 	}
 }
 

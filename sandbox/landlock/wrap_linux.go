@@ -56,9 +56,10 @@ func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
 		(&view{s: &l.Prepare, request: r}).build()
 		rules.rules = insideRules()
 		l.Env["TMPDIR"] = "/tmp"
-		l.Writable = append([]string{"/tmp", "/dev", "/proc"}, r.Caches...)
-		for _, path := range r.Caches {
-			rules.rules = append(rules.rules, rule{path: path, rights: w.abi.files &^ makeDevices})
+		l.Writable = []string{"/tmp", "/dev", "/proc"}
+		for _, c := range r.Caches {
+			l.Writable = append(l.Writable, c.Path)
+			rules.rules = append(rules.rules, rule{path: c.Path, rights: w.abi.files &^ makeDevices})
 		}
 		if os.Geteuid() == 0 {
 			keep = rootKeeps

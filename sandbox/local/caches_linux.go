@@ -70,6 +70,11 @@ func overlayable(roots []*sandbox.Root) []string {
 	return paths
 }
 
+// cacheLayer is where the i-th cache is mounted with the session's layer. That
+// is not over the cache itself: a mount falls off when the host removes or moves
+// what is below it, and the next run would find the host's folder there.
+func cacheLayer(store string, i int) string { return filepath.Join(store, strconv.Itoa(i), "merged") }
+
 // mountCaches lays a layer over each folder that lets it, kept in a file system
 // of the session's, and returns those. It runs in the session's namespaces. A
 // kernel that does not allow it (before Linux 5.11, or without extended
@@ -82,24 +87,33 @@ func mountCaches(store, size string, paths []string) []string {
 	for i, path := range paths {
 		upper := filepath.Join(store, strconv.Itoa(i), "upper")
 		work := filepath.Join(store, strconv.Itoa(i), "work")
-		if os.MkdirAll(upper, 0o700) != nil || os.MkdirAll(work, 0o700) != nil {
+		merged := cacheLayer(store, i)
+		if os.MkdirAll(upper, 0o700) != nil || os.MkdirAll(work, 0o700) != nil || os.MkdirAll(merged, 0o700) != nil {
 			continue
 		}
 		options := "lowerdir=" + path + ",upperdir=" + upper + ",workdir=" + work + ",userxattr"
-		if unix.Mount("overlay", path, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options) == nil {
+		if unix.Mount("overlay", merged, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options) == nil {
 			mounted = append(mounted, path)
 		}
 	}
 	return mounted
 }
 
+// present lists the caches that are still where they were.
+func present(caches []Cache) []Cache {
+	return slices.DeleteFunc(slices.Clone(caches), func(c Cache) bool {
+		info, err := os.Lstat(c.Path)
+		return err != nil || !info.IsDir()
+	})
+}
+
 // cacheVariables move the caches that cannot be written to where they are below
 // tmp, which can.
-func cacheVariables(writable []string, tmp string) map[string]string {
+func cacheVariables(writable []Cache, tmp string) map[string]string {
 	variables := map[string]string{}
 	for _, c := range toolCaches() {
 		real, err := filepath.EvalSymlinks(c.path)
-		if c.variable != "" && (err != nil || !slices.Contains(writable, real)) {
+		if c.variable != "" && (err != nil || !slices.ContainsFunc(writable, func(w Cache) bool { return w.Path == real })) {
 			variables[c.variable] = filepath.Join(tmp, ".cache", c.name)
 		}
 	}

@@ -199,9 +199,9 @@ func (e *Engine) confine(spec sandbox.Spec, program resolved, v verdict) (*run, 
 	if err != nil {
 		return nil, err
 	}
-	var caches []string
+	var caches []Cache
 	if spec.Policy.Mode == sandbox.WorkspaceWrite {
-		caches = s.caches // in read-only mode nothing is kept
+		caches = present(s.caches) // in read-only mode nothing is kept
 	}
 	launch, err := e.wrapper.Wrap(Request{Policy: spec.Policy, Dir: spec.Dir, Namespaces: v.namespaces,
 		Tmp: tmp, Caches: caches, State: e.options.StateDir, Visible: e.visible(spec, program)})
@@ -277,6 +277,9 @@ func (e *Engine) spawn(compiled *program, p *pipes, tree bool) (*initLeader, err
 	}
 	if err := l.begun(); err != nil {
 		l.send(unix.SIGKILL)
+		if l.tree {
+			l.endOrphans()
+		}
 		l.abandon()
 		return nil, err
 	}

@@ -24,7 +24,7 @@ type session struct {
 	user, network, mount *os.File // nil without namespaces
 	dir                  string   // of the session in the server's folder
 	tmp                  string   // mount point or folder for temporary files
-	caches               []string // folders with a writable layer over them
+	caches               []Cache  // folders with a writable layer over them
 
 	mu       sync.Mutex
 	runs     map[*run]bool  // guarded by mu: what still lives
@@ -81,7 +81,9 @@ func (s *session) makeNamespaces(caches []string) error {
 	}
 	s.user, s.network, s.mount = files[0], files[1], files[2]
 	if text != sessionReady {
-		s.caches = strings.Split(strings.TrimPrefix(text, sessionReady), "\n")
+		for path := range strings.SplitSeq(strings.TrimPrefix(text, sessionReady), "\n") {
+			s.caches = append(s.caches, Cache{Path: path, Layer: cacheLayer(store, slices.Index(caches, path))})
+		}
 	}
 	return nil
 }
@@ -160,7 +162,7 @@ func (s *session) drop(r *run) {
 // has, so that files of other owners keep them; anybody else maps itself.
 func namespaceAttr() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{
-		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWNS,
+		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWNS,
 		// An overlay works with the rights of who mounted it, in folders that it
 		// closes to everybody else.
 		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN},

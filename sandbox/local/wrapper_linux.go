@@ -44,11 +44,17 @@ type Request struct {
 
 	// Caches are folders that the session has laid a writable layer over, whose
 	// content it alone sees.
-	Caches []string
+	Caches []Cache
 
 	// State is confine's own folder, to be hidden from the command.
 	State string
 
 	// Visible are paths that must be readable whatever hides them.
 	Visible []string
+}
+
+// Cache is a tool's cache and what is to be shown in its place.
+type Cache struct {
+	Path  string // of the host's folder, canonical
+	Layer string // mount point, below the session's folder, of that folder with the session's layer
 }
