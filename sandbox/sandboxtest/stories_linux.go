@@ -35,6 +35,7 @@ var stories = []story{
 	{"a workspace may lie in a hidden folder", hiddenWorkspace},
 	{"links in the temporary folder lead nowhere", temporaryLinks},
 	{"protected paths stay as they are", protectedPaths},
+	{"caches of the host stay as they are", hostCaches},
 }
 
 // shell runs a command of bash and returns how it ended.
@@ -391,5 +392,34 @@ func protectedPaths(t *testing.T, w *place) {
 				t.Fatalf("%s: %q changed what is protected: %s", below, command, what)
 			}
 		}
+	}
+}
+
+// hostCaches: a sandbox may let commands write to a layer over a cache of the
+// host. It must not fall off when the host empties the cache between two runs.
+func hostCaches(t *testing.T, w *place) {
+	cache := w.folder(t, filepath.Join(w.home, ".cache", "go-build"))
+	write := fmt.Sprintf("echo gone > %s/file; echo gone > %s/new; true", cache, cache)
+	check := func(when string) {
+		t.Helper()
+		if _, err := os.Lstat(filepath.Join(cache, "new")); err == nil || holdsHost(filepath.Join(cache, "file")) != "" {
+			t.Errorf("%s a command wrote to a cache of the host", when)
+		}
+	}
+	w.shell(t, sandbox.WorkspaceWrite, "caches", write)
+	check("at first")
+	for when, replace := range map[string]func() error{
+		"after the host removed the cache and made it anew": func() error { return os.RemoveAll(cache) },
+		"after the host moved the cache away":               func() error { return os.Rename(cache, cache+".old") },
+		"after the host moved its folder away":              func() error { return os.Rename(filepath.Dir(cache), filepath.Dir(cache)+".old") },
+	} {
+		if err := replace(); err != nil {
+			t.Fatal(err)
+		}
+		w.folder(t, cache)
+		if p, err := w.confined.Start(t.Context(), w.shellSpec(sandbox.WorkspaceWrite, "caches", write)); err == nil {
+			p.Wait()
+		}
+		check(when)
 	}
 }
