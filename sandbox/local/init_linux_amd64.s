@@ -6,8 +6,9 @@
 // opens nothing, and does this:
 //
 //   1. become non-dumpable, so that nothing in the run can look into it;
-//   2. vfork the command: own session, death signal, Landlock if asked,
-//      an empty signal mask, execve(argv[1], argv+2, envp);
+//   2. vfork the command: own session, death signal (and a look whether it
+//      came too late), Landlock if asked, an empty signal mask,
+//      execve(argv[1], argv+2, envp);
 //   3. write a record to descriptor 3: started with its pid, or which of
 //      Landlock (2) and execve (3) failed with which errno;
 //   4. close everything but descriptor 3;
@@ -26,14 +27,16 @@
 //
 // Registers kept: R12 argv, R13 envp, R14 flags, R15 pid of the command, BX
 // its state (0 running, 1 ended). Scratch on the stack, from R9 up:
-// 0 record, 8 wait status, 16 signal set, 32 siginfo.
+// 0 record, 8 wait status, 16 signal set, 24 own pid, 32 siginfo.
 
 #define SYS_write 1
 #define SYS_rt_sigprocmask 14
+#define SYS_getpid 39
 #define SYS_clone 56
 #define SYS_execve 59
 #define SYS_wait4 61
 #define SYS_kill 62
+#define SYS_getppid 110
 #define SYS_setsid 112
 #define SYS_rt_sigtimedwait 128
 #define SYS_prctl 157
@@ -68,6 +71,9 @@ TEXT ·initProgram(SB),NOSPLIT|NOFRAME,$0
 	SYSCALL
 
 start:
+	MOVQ	$SYS_getpid, AX
+	SYSCALL
+	MOVQ	AX, 24(R9)
 	MOVQ	$0, 0(R9)	// no failure
 	MOVQ	$SYS_clone, AX	// CLONE_VFORK|CLONE_VM|SIGCHLD
 	MOVQ	$0x4111, DI
@@ -92,6 +98,10 @@ command:
 	MOVQ	$1, DI
 	MOVQ	$9, SI
 	SYSCALL
+	MOVQ	$SYS_getppid, AX
+	SYSCALL
+	CMPQ	AX, 24(R9)	// the init died before it
+	JNE	commandGone
 	MOVQ	$SYS_close_range, AX	// 3 and 4 on exec
 	MOVQ	$3, DI
 	MOVQ	$4, SI

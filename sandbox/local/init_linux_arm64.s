@@ -12,6 +12,8 @@
 #define SYS_rt_sigtimedwait 137
 #define SYS_setsid 157
 #define SYS_prctl 167
+#define SYS_getpid 172
+#define SYS_getppid 173
 #define SYS_clone 220
 #define SYS_execve 221
 #define SYS_wait4 260
@@ -46,6 +48,9 @@ TEXT ·initProgram(SB),NOSPLIT|NOFRAME,$0
 	SVC
 
 start:
+	MOVD	$SYS_getpid, R8
+	SVC
+	MOVD	R0, 24(R24)
 	MOVD	$0, R9
 	MOVD	R9, 0(R24)	// no failure
 	MOVD	$0x4111, R0	// CLONE_VFORK|CLONE_VM|SIGCHLD
@@ -71,6 +76,11 @@ command:
 	MOVD	$9, R1
 	MOVD	$SYS_prctl, R8
 	SVC
+	MOVD	$SYS_getppid, R8
+	SVC
+	MOVD	24(R24), R9
+	CMP	R9, R0	// the init died before it
+	BNE	commandGone
 	MOVD	$3, R0	// 3 and 4 on exec
 	MOVD	$4, R1
 	MOVD	$4, R2
