@@ -169,6 +169,21 @@ func TestSignalReachesTheGroup(t *testing.T) {
 	})
 }
 
+// SIGSTOP would stop the init, which cannot pass it on.
+func TestSignalStop(t *testing.T) {
+	eachLevel(t, func(t *testing.T, f *fixture) {
+		p := f.start(t, f.spec("trap 'exit 5' USR1; "+sleeper))
+		printed(t, p, "ready")
+		if err := p.Signal(syscall.SIGSTOP); err == nil {
+			t.Error("a signal that does not reach the command was accepted")
+		}
+		if err := p.Signal(syscall.SIGUSR1); err != nil {
+			t.Error(err)
+		}
+		finish(t, p).ended(t, 5, "")
+	})
+}
+
 func TestSignalKill(t *testing.T) {
 	eachLevel(t, func(t *testing.T, f *fixture) {
 		p := f.start(t, f.spec(sleeper))

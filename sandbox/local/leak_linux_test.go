@@ -113,7 +113,7 @@ func TestManyRuns(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, namespaces)
 	spec := f.argv("", "/bin/true")
-	for range 400 {
+	for range 150 {
 		finish(t, f.start(t, spec)).ended(t, 0, "")
 	}
 }

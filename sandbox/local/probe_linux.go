@@ -40,8 +40,9 @@ type probeKey struct {
 
 // probes keeps what was found until something failed.
 type probes struct {
-	mu    sync.Mutex // held while probing, so that one probe serves all who wait
-	found map[probeKey]verdict
+	mu         sync.Mutex // held while probing, so that one probe serves all who wait
+	found      map[probeKey]verdict
+	namespaces bool // they worked once
 }
 
 func (p *probes) forget() {
@@ -72,6 +73,7 @@ func (e *Engine) verdict(ctx context.Context, policy sandbox.Policy) (verdict, e
 		e.probes.found = map[probeKey]verdict{}
 	}
 	e.probes.found[key] = v
+	e.probes.namespaces = e.probes.namespaces || v.namespaces
 	return v, nil
 }
 
@@ -83,6 +85,12 @@ func (e *Engine) try(ctx context.Context, key probeKey) (verdict, error) {
 		if namespaces && e.options.NoNamespaces {
 			reasons = append(reasons, "namespaces are switched off")
 			continue
+		}
+		if !namespaces && e.probes.namespaces {
+			// Something is short for a moment, perhaps because a command saw to
+			// it. That is no reason to confine less from now on.
+			return verdict{}, &sandbox.UnavailableError{Mode: key.mode, Detail: strings.Join(reasons, "; "),
+				Remedies: []string{"try again", "restart confine, if this host is to refuse namespaces from now on"}}
 		}
 		claims := e.wrapper.Claims(policy, namespaces)
 		if claims.Missing != "" {
