@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/confine-dev/confine/sandbox"
 	"golang.org/x/sys/unix"
@@ -48,6 +49,7 @@ type Engine struct {
 
 	mu       sync.Mutex
 	sessions map[string]*sessionSlot // guarded by mu
+	made     atomic.Int64            // sessions, ever
 	closed   bool                    // guarded by mu
 	closing  sync.Once
 	closeErr error          // set by closing

@@ -24,7 +24,7 @@ type home struct {
 const (
 	serversFolder = "servers"
 	lockFile      = "lock"
-	sessionsDir   = "sessions"
+	sessionsDir   = "s" // short, because a socket below it has a name of 108 bytes at most
 	spillDir      = "spill"
 )
 

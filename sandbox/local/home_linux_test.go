@@ -51,11 +51,11 @@ func TestSweep(t *testing.T) {
 				if err := os.WriteFile(filepath.Join(dir, "lock"), nil, 0o600); err != nil {
 					return err
 				}
-				return os.Chmod(filepath.Join(dir, "sessions", "1"), 0)
+				return os.Chmod(filepath.Join(dir, "s", "1"), 0)
 			},
 		} {
 			dir := filepath.Join(living.state, "servers", name)
-			if err := os.MkdirAll(filepath.Join(dir, "sessions", "1", "tmp"), 0o700); err != nil {
+			if err := os.MkdirAll(filepath.Join(dir, "s", "1", "tmp"), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			if err := make(dir); err != nil {

@@ -35,8 +35,8 @@ type session struct {
 // makeSession makes the session's folder and, if asked, its namespaces. roots
 // are those of its first run.
 func (e *Engine) makeSession(namespaces bool, roots []*sandbox.Root) (*session, error) {
-	dir, err := os.MkdirTemp(e.home.sessions(), "")
-	if err != nil {
+	dir := filepath.Join(e.home.sessions(), strconv.FormatInt(e.made.Add(1), 10))
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the session's folder: %w", err)
 	}
 	s := &session{dir: dir, tmp: filepath.Join(dir, "tmp"), runs: map[*run]bool{}}

@@ -292,12 +292,23 @@ func TestStubbornTemporaryFiles(t *testing.T) {
 	} {
 		finish(t, f.start(t, in(session, f.spec(command)))).ended(t, 0, "")
 		f.engine.CloseSession(session)
-		folders, err := filepath.Glob(filepath.Join(f.state, "servers", "*", "sessions", "*"))
+		folders, err := filepath.Glob(filepath.Join(f.state, "servers", "*", "s", "*"))
 		if err != nil || len(folders) > 0 {
 			t.Errorf("%s: left are %v (%v)", session, folders, err)
 		}
 	}
 	if _, err := os.Stat("/etc/passwd"); err != nil {
 		t.Error(err)
+	}
+}
+
+// Programs put unix sockets below TMPDIR, whose names are 108 bytes at most
+// (unix(7)); Python alone needs some forty of them.
+func TestTemporaryFolderHasAShortName(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, noNamespaces)
+	tmp := f.succeed(t, `echo "$TMPDIR"`)
+	if longest := len(f.state) + 40; len(tmp) > longest {
+		t.Errorf("TMPDIR %q has %d bytes more than the state folder", tmp, len(tmp)-len(f.state))
 	}
 }
