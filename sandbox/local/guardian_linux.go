@@ -67,13 +67,6 @@ func (g *guardian) watch(pid int, gone chan struct{}) {
 	}
 }
 
-// id is the guardian's process number, 0 if none lives.
-func (g *guardian) id() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.pid
-}
-
 // close lets the guardian, if there is one, clean up and waits for it.
 func (g *guardian) close() {
 	g.mu.Lock()
