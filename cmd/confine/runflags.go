@@ -159,6 +159,8 @@ func (f *runFlags) settings(o *runOptions) error {
 			return usageErrorf("for example --mode workspace-write", "%v", err)
 		}
 	}
+	// Wrappers that resolve whatever may be a path turn a bare name into one.
+	f.provider = filepath.Base(f.provider)
 	if f.given["provider"] && !slices.Contains(config.Providers, f.provider) {
 		return usageErrorf("use one of "+strings.Join(config.Providers, ", "), "unknown provider %q", f.provider)
 	}

@@ -111,6 +111,20 @@ func TestRunOptionsNameSettings(t *testing.T) {
 	}
 }
 
+func TestRunOptionsProviderAsPath(t *testing.T) {
+	o, err := parseRunOptions([]string{"--provider", "/any/folder/landlock", "ls"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := config.Defaults()
+	if o.named(&s); s.Provider != "landlock" {
+		t.Errorf("the provider is %q", s.Provider)
+	}
+	if _, err := parseRunOptions([]string{"--provider", "/any/landlock/folder", "ls"}); err == nil {
+		t.Error("a folder was taken for a provider")
+	}
+}
+
 func TestRunOptionsFolders(t *testing.T) {
 	here, err := os.Getwd()
 	if err != nil {
