@@ -2,6 +2,8 @@ package local
 
 import (
 	"errors"
+	"fmt"
+	"syscall"
 	"testing"
 
 	"github.com/confine-dev/confine/sandbox"
@@ -37,6 +39,20 @@ func TestNamespacesAreNotGivenUp(t *testing.T) {
 		if tried := w.wrapped > 0; tried == before {
 			t.Errorf("namespaces worked before: %v; confining without them was tried: %v", before, tried)
 		}
+	}
+}
+
+func TestPassingFailures(t *testing.T) {
+	for errno, want := range map[syscall.Errno]bool{
+		syscall.EMFILE: true, syscall.ENOMEM: true, syscall.EAGAIN: true,
+		syscall.EPERM: false, syscall.EACCES: false, syscall.ENOSPC: false, syscall.EINVAL: false, syscall.ENOSYS: false,
+	} {
+		if got := passing(fmt.Errorf("probing: %w", &StepError{"making a user namespace", errno})); got != want {
+			t.Errorf("%v passes: %v, want %v", errno, got, want)
+		}
+	}
+	if passing(nil) || passing(errors.New("the probe gave no report")) {
+		t.Error("a failure without a cause in the system passes")
 	}
 }
 

@@ -9,8 +9,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/confine-dev/confine/sandbox"
@@ -100,6 +102,9 @@ func (e *Engine) try(ctx context.Context, key probeKey) (verdict, error) {
 		if ctx.Err() != nil {
 			return verdict{}, ctx.Err()
 		}
+		if namespaces && passing(err) {
+			return verdict{}, &sandbox.UnavailableError{Mode: key.mode, Detail: err.Error(), Remedies: remedies(err)}
+		}
 		if err != nil {
 			reasons = append(reasons, err.Error())
 			continue
@@ -113,6 +118,14 @@ func (e *Engine) try(ctx context.Context, key probeKey) (verdict, error) {
 	}
 	return verdict{}, &sandbox.UnavailableError{Mode: key.mode, Detail: strings.Join(reasons, "; "),
 		Remedies: []string{"allow unprivileged user namespaces for confine, or boot a kernel with Landlock (5.13 or newer)", "run `confine doctor` for details"}}
+}
+
+// passing reports whether a failure says that something is short for now, not
+// that the host refuses. To confine less because of it would make the first
+// command of a busy moment decide for all that follow.
+func passing(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) && slices.Contains([]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EINTR}, errno)
 }
 
 // confirm takes back every claim that a check contradicts.
