@@ -99,6 +99,6 @@ as_plain() {
   local home=$1
   shift
   setpriv --reuid="$plain_uid" --regid="$plain_uid" --clear-groups --inh-caps=-all \
-    env -i PATH="$PATH" LANG=C.UTF-8 HOME="$home" TMPDIR="$home/tmp" CI="$ci" \
+    env -i PATH="$PATH" LANG=C.UTF-8 HOME="$home" TMPDIR="$home/tmp" CI="$ci" CONFINE_SLOW="${CONFINE_SLOW:-}" \
     GOTOOLCHAIN=local GOFLAGS='-mod=mod -buildvcs=false' GOPROXY=off GOCACHE="$home/gocache" "$@"
 }
