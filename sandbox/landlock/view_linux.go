@@ -245,10 +245,11 @@ func (v *view) makePlace(m mount) {
 	}
 }
 
-// touch makes an empty file unless there is one.
+// touch makes an empty file unless something is there. It opens nothing: a
+// command may have put a FIFO there, and opening that would wait for a reader.
 func (v *view) touch(what, path string) {
-	fd := v.s.Call(what, unix.SYS_OPENAT, local.Int(unix.AT_FDCWD), local.Text(path), local.Int(unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW), local.Int(0o644))
-	v.s.Call(what, unix.SYS_CLOSE, local.Result(fd))
+	v.s.Call(what, unix.SYS_MKNODAT, local.Int(unix.AT_FDCWD), local.Text(path), local.Int(unix.S_IFREG|0o644), local.Int(0))
+	v.s.Ignore(unix.EEXIST)
 }
 
 func (v *view) mountNew(what, kind, path string, flags int, options string) {

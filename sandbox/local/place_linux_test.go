@@ -1,0 +1,40 @@
+package local_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// What a run put where the next one needs a place for a mount must not hold
+// that one up, and the server with it.
+func TestAPlaceForAMountIsNotOpened(t *testing.T) {
+	f := newFixture(t, namespaces)
+	dir, err := os.MkdirTemp("/tmp", "confine-place-") // hidden from commands
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	program := filepath.Join(dir, "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho ran\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f.succeed(t, "mkdir -p "+dir+" && mkfifo "+program)
+	spec := f.spec("")
+	spec.Argv = []string{program}
+	started := make(chan struct{})
+	var p sandbox.Process
+	go func() {
+		defer close(started)
+		p, err = f.provider.Start(t.Context(), spec)
+	}()
+	wait(t, "the program to start", started)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := finish(t, p); o.stdout != "ran\n" {
+		t.Errorf("the program printed %q, and %q", o.stdout, o.stderr)
+	}
+}
