@@ -136,22 +136,28 @@ func (v *view) takeProtected() {
 
 // takeVisible takes what would be hidden though the command needs it.
 func (v *view) takeVisible() {
-	needed := append(slices.Clone(v.request.Visible), systemPaths()...)
-	for _, path := range needed {
-		real, err := filepath.EvalSymlinks(path)
-		if err != nil || !v.isCovered(real) || slices.Contains(v.covered, real) {
-			continue
-		}
-		if slices.ContainsFunc(v.mounts, func(m mount) bool { return !m.file && sandbox.Within(real, m.path) }) {
-			continue // comes along
-		}
-		info, err := os.Stat(real)
-		if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
-			continue
-		}
-		fd := v.take("showing "+quote(real), real)
-		v.mounts = append(v.mounts, mount{path: real, fd: fd, file: !info.IsDir()})
+	for _, path := range append(slices.Clone(v.request.Visible), systemPaths()...) {
+		v.show(path, func(mode os.FileMode) bool { return mode.IsDir() || mode.IsRegular() })
 	}
+	// A folder here would be one of host services.
+	v.show(v.request.Program, func(mode os.FileMode) bool { return mode.IsRegular() && mode&0o111 != 0 })
+}
+
+// show takes what a path leads to, if it is hidden and of an accepted mode.
+func (v *view) show(path string, accept func(os.FileMode) bool) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || !v.isCovered(real) || slices.Contains(v.covered, real) {
+		return
+	}
+	if slices.ContainsFunc(v.mounts, func(m mount) bool { return sandbox.Within(real, m.path) }) {
+		return // comes along
+	}
+	info, err := os.Stat(real)
+	if err != nil || !accept(info.Mode()) {
+		return
+	}
+	fd := v.take("showing "+quote(real), real)
+	v.mounts = append(v.mounts, mount{path: real, fd: fd, file: !info.IsDir()})
 }
 
 // systemPaths are files and programs that some systems keep below /run.

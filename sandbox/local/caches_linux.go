@@ -63,11 +63,16 @@ func overlayable(roots []*sandbox.Root) []string {
 		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
 			continue
 		}
-		if !slices.ContainsFunc(roots, func(r *sandbox.Root) bool { return sandbox.Within(real, r.Path) || sandbox.Within(r.Path, real) }) {
+		if !meetsRoot(real, roots) {
 			paths = append(paths, real)
 		}
 	}
 	return paths
+}
+
+// meetsRoot reports whether a path holds a root or lies in one.
+func meetsRoot(path string, roots []*sandbox.Root) bool {
+	return slices.ContainsFunc(roots, func(r *sandbox.Root) bool { return sandbox.Within(path, r.Path) || sandbox.Within(r.Path, path) })
 }
 
 // cacheLayer is where the i-th cache is mounted with the session's layer. That
@@ -99,11 +104,12 @@ func mountCaches(store, size string, paths []string) []string {
 	return mounted
 }
 
-// present lists the caches that are still where they were.
-func present(caches []Cache) []Cache {
+// usable lists the caches that are still where they were and that the roots of a
+// run, which may be others than those of the session's first, leave alone.
+func usable(caches []Cache, roots []*sandbox.Root) []Cache {
 	return slices.DeleteFunc(slices.Clone(caches), func(c Cache) bool {
 		info, err := os.Lstat(c.Path)
-		return err != nil || !info.IsDir()
+		return err != nil || !info.IsDir() || meetsRoot(c.Path, roots)
 	})
 }
 

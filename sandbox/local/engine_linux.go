@@ -203,10 +203,10 @@ func (e *Engine) confine(spec sandbox.Spec, program resolved, v verdict) (*run, 
 	}
 	var caches []Cache
 	if spec.Policy.Mode == sandbox.WorkspaceWrite {
-		caches = present(s.caches) // in read-only mode nothing is kept
+		caches = usable(s.caches, spec.Policy.Roots) // in read-only mode nothing is kept
 	}
 	launch, err := e.wrapper.Wrap(Request{Policy: spec.Policy, Dir: spec.Dir, Namespaces: v.namespaces,
-		Tmp: tmp, Caches: caches, State: e.options.StateDir, Visible: e.visible(spec, program)})
+		Tmp: tmp, Caches: caches, State: e.options.StateDir, Visible: e.visible(spec), Program: program.named()})
 	if err != nil {
 		remove()
 		return nil, err
@@ -225,12 +225,9 @@ func (e *Engine) confine(spec sandbox.Spec, program resolved, v verdict) (*run, 
 // visible lists the paths that a command must see whatever hides them. Folders
 // that a request can choose, the working directory and the command's PATH, are
 // not among them: it would choose which services of the host it finds there. A
-// root is visible in any case, and the program is a file.
-func (e *Engine) visible(spec sandbox.Spec, program resolved) []string {
+// root is visible in any case.
+func (e *Engine) visible(spec sandbox.Spec) []string {
 	paths := append([]string{e.home.spill()}, filepath.SplitList(os.Getenv("PATH"))...)
-	if program.script == nil {
-		paths = append(paths, program.path)
-	}
 	if spec.SpillDir != "" && spec.SpillDir != e.home.spill() {
 		paths = append(paths, spec.SpillDir)
 	}

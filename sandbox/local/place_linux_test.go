@@ -38,3 +38,21 @@ func TestAPlaceForAMountIsNotOpened(t *testing.T) {
 		t.Errorf("the program printed %q, and %q", o.stdout, o.stderr)
 	}
 }
+
+// A folder that becomes a root after the session's first run gets what is
+// written to it, though a tool keeps its cache there.
+func TestACacheThatBecomesARoot(t *testing.T) {
+	cache := hostCache(t)
+	f := newFixture(t, namespaces)
+	f.succeed(t, "true")
+	root, err := sandbox.DeclareRoot(cache, sandbox.Forbidden{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	f.policy.Roots = append(f.policy.Roots, root)
+	f.succeed(t, "echo kept >"+cache+"/added")
+	if data, err := os.ReadFile(filepath.Join(cache, "added")); err != nil || string(data) != "kept\n" {
+		t.Errorf("what the command wrote to its workspace is %q, %v", data, err)
+	}
+}

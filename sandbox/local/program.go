@@ -24,6 +24,15 @@ func (p resolved) close() {
 	}
 }
 
+// named is the path of the program as a request or we name it, empty if there
+// is a script: then it is a shell, or the script itself.
+func (p resolved) named() string {
+	if p.script != nil {
+		return ""
+	}
+	return p.path
+}
+
 // maxArgument is the longest single argument, its NUL included (execve(2):
 // MAX_ARG_STRLEN, 32 pages).
 const maxArgument = 128 << 10

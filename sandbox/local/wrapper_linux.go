@@ -51,6 +51,11 @@ type Request struct {
 
 	// Visible are paths that must be readable whatever hides them.
 	Visible []string
+
+	// Program is, if not empty, the path of the program as a request names it.
+	// It must be readable too, but only as a program: links on the way to it may
+	// be the command's, and lead to another place by now.
+	Program string
 }
 
 // Cache is a tool's cache and what is to be shown in its place.
