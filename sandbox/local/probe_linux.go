@@ -149,6 +149,7 @@ type probeOrders struct {
 	Address  string   // TCP listener on the host that must not be reached; empty if the network is granted
 	Abstract string   // abstract unix socket of the host
 	Server   int      // process that must not be signalled
+	Started  uint64   // when that process did; another one may have its number inside
 }
 
 // probeAt runs the very profile once with confine itself as the command, which
@@ -218,7 +219,8 @@ func (e *Engine) newProbeStage(key probeKey) (s *probeStage, err error) {
 	}
 	// Beside the state folder, where nothing but the sandbox stops a write.
 	beside := filepath.Join(filepath.Dir(e.options.StateDir), ".confine-"+filepath.Base(s.dir))
-	s.orders = probeOrders{Inside: s.root.Path, File: file, Server: os.Getpid(),
+	server, _ := readProcess(os.Getpid())
+	s.orders = probeOrders{Inside: s.root.Path, File: file, Server: server.pid, Started: server.start,
 		Outside: []string{filepath.Join(s.outside, "new"), file}, Beside: beside}
 	if key.mode == sandbox.ReadOnly {
 		s.orders.Outside = append(s.orders.Outside, filepath.Join(inside, "new"))
