@@ -128,13 +128,25 @@ func passing(err error) bool {
 	return errors.As(err, &errno) && slices.Contains([]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EINTR}, errno)
 }
 
-// confirm takes back every claim that a check contradicts.
+// confirm takes back every claim that a check contradicts, or that none tried.
 func confirm(claims map[sandbox.Facet]sandbox.FacetReport, checks []sandbox.Check) map[sandbox.Facet]sandbox.FacetReport {
 	facets := maps.Clone(claims)
+	tried := map[sandbox.Facet]bool{}
+	takeBack := func(facet sandbox.Facet, reason string) {
+		if facets[facet].State == sandbox.Enforced {
+			facets[facet] = sandbox.FacetReport{State: sandbox.Open, Reason: reason}
+		}
+	}
 	for _, c := range checks {
-		facet, _, _ := strings.Cut(c.Name, ": ")
-		if !c.OK && facets[sandbox.Facet(facet)].State == sandbox.Enforced {
-			facets[sandbox.Facet(facet)] = sandbox.FacetReport{State: sandbox.Open, Reason: "the probe found: " + c.Detail}
+		name, _, _ := strings.Cut(c.Name, ": ")
+		tried[sandbox.Facet(name)] = true
+		if !c.OK {
+			takeBack(sandbox.Facet(name), "the probe found: "+c.Detail)
+		}
+	}
+	for facet := range claims {
+		if !tried[facet] {
+			takeBack(facet, "the probe could not try it on this host")
 		}
 	}
 	return facets
@@ -146,7 +158,7 @@ type probeOrders struct {
 	Outside  []string // files that must not be created
 	Beside   string   // file that may seem to be created, in a private folder, but must not appear
 	File     string   // file outside whose metadata must not change
-	Address  string   // TCP listener on the host that must not be reached; empty if the network is granted
+	Address  string   // TCP listener on the host that must not be reached; empty if the network is granted or nothing can listen
 	Abstract string   // abstract unix socket of the host
 	Server   int      // process that must not be signalled
 	Started  uint64   // when that process did; another one may have its number inside

@@ -3,6 +3,8 @@ package local
 import (
 	"os"
 	"testing"
+
+	"github.com/confine-dev/confine/sandbox"
 )
 
 // A process inside that has the server's number is not the server.
@@ -17,5 +19,14 @@ func TestProbeTellsProcessesApart(t *testing.T) {
 		if signalled := p.checks[0]; signalled.OK != refused {
 			t.Errorf("a process that started at %d, ours at %d: %+v", started, self.start, signalled)
 		}
+	}
+}
+
+// What was not tried is not called enforced.
+func TestConfirmWithoutACheck(t *testing.T) {
+	claims := map[sandbox.Facet]sandbox.FacetReport{sandbox.Network: {State: sandbox.Enforced}, sandbox.FileWrite: {State: sandbox.Enforced}}
+	got := confirm(claims, []sandbox.Check{{Name: "fileWrite: a", OK: true}})
+	if got[sandbox.Network].State != sandbox.Open || got[sandbox.Network].Reason == "" || got[sandbox.FileWrite].State != sandbox.Enforced {
+		t.Errorf("the facets are %+v", got)
 	}
 }
