@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/confine-dev/confine/sandbox"
+	"golang.org/x/sys/unix"
 )
 
 // verdict is what a probe found for one kind of policy.
@@ -158,6 +159,7 @@ type probeOrders struct {
 	Outside  []string // files that must not be created
 	Beside   string   // file that may seem to be created, in a private folder, but must not appear
 	File     string   // file outside whose metadata must not change
+	Device   string   // device of the host that must not be opened; empty if there is none that we could open
 	Address  string   // TCP listener on the host that must not be reached; empty if the network is granted or nothing can listen
 	Abstract string   // abstract unix socket of the host
 	Server   int      // process that must not be signalled
@@ -232,7 +234,7 @@ func (e *Engine) newProbeStage(key probeKey) (s *probeStage, err error) {
 	// Beside the state folder, where nothing but the sandbox stops a write.
 	beside := filepath.Join(filepath.Dir(e.options.StateDir), ".confine-"+filepath.Base(s.dir))
 	server, _ := readProcess(os.Getpid())
-	s.orders = probeOrders{Inside: s.root.Path, File: file, Server: server.pid, Started: server.start,
+	s.orders = probeOrders{Inside: s.root.Path, File: file, Device: hostDevice(), Server: server.pid, Started: server.start,
 		Outside: []string{filepath.Join(s.outside, "new"), file}, Beside: beside}
 	if key.mode == sandbox.ReadOnly {
 		s.orders.Outside = append(s.orders.Outside, filepath.Join(inside, "new"))
@@ -246,6 +248,17 @@ func (e *Engine) newProbeStage(key probeKey) (s *probeStage, err error) {
 	s.orders.Abstract = "@confine-" + e.home.id + filepath.Base(s.dir)
 	s.unix, err = net.Listen("unix", s.orders.Abstract)
 	return s, err
+}
+
+// hostDevice is a device that no command gets and that this process could open:
+// that a command cannot then says something.
+func hostDevice() string {
+	for _, path := range []string{"/dev/fuse", "/dev/net/tun", "/dev/kvm", "/dev/kmsg", "/dev/vsock", "/dev/rfkill", "/dev/mem"} {
+		if unix.Access(path, unix.W_OK) == nil {
+			return path
+		}
+	}
+	return ""
 }
 
 func (s *probeStage) close() {

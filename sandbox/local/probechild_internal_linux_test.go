@@ -30,3 +30,24 @@ func TestConfirmWithoutACheck(t *testing.T) {
 		t.Errorf("the facets are %+v", got)
 	}
 }
+
+func TestProbeOpensADevice(t *testing.T) {
+	for device, refused := range map[string]bool{"/dev/null": false, "/dev/no-such-device": true} {
+		dir := t.TempDir()
+		t.Setenv("TMPDIR", dir) // where the prober writes
+		p := &prober{}
+		p.files(probeOrders{File: dir, Beside: dir, Device: device})
+		found := false
+		for _, c := range p.checks {
+			if c.Name == "devices: a device of the host can be opened" {
+				found = true
+				if c.OK != refused {
+					t.Errorf("opening %s: %+v", device, c)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s was not tried", device)
+		}
+	}
+}

@@ -68,6 +68,9 @@ func (p *prober) files(o probeOrders) {
 	now := time.Unix(1, 0)
 	p.mustNot("metadata: the times of a file outside can be changed", os.Chtimes(o.File, now, now))
 	p.mustNot("devices: a device node can be made", unix.Mknod(filepath.Join(os.TempDir(), "device"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))))
+	if o.Device != "" {
+		p.mustNot("devices: a device of the host can be opened", writeExisting(o.Device))
+	}
 }
 
 func writeExisting(path string) error {
