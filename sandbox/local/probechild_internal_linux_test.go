@@ -2,6 +2,7 @@ package local
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/confine-dev/confine/sandbox"
@@ -36,7 +37,7 @@ func TestProbeOpensADevice(t *testing.T) {
 		dir := t.TempDir()
 		t.Setenv("TMPDIR", dir) // where the prober writes
 		p := &prober{}
-		p.files(probeOrders{File: dir, Beside: dir, Device: device})
+		p.files(probeOrders{File: filepath.Join(dir, "file"), Beside: dir, Device: device})
 		found := false
 		for _, c := range p.checks {
 			if c.Name == "devices: a device of the host can be opened" {
