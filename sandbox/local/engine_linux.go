@@ -253,7 +253,7 @@ func (e *Engine) launch(spec sandbox.Spec, program resolved, l *Launch, s *sessi
 	r.leader = leader
 	r.writable = l.Writable
 	if !s.add(r) {
-		leader.kill() // the session is being closed
+		r.kill() // the session is being closed
 	}
 	r.follow(p.takeStreams())
 	go func() { <-r.done; s.drop(r) }()

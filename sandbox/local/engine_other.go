@@ -157,8 +157,9 @@ func (e *Engine) end(which func(session string) bool) {
 // execLeader is a leader that is the command itself.
 type execLeader struct{ cmd *exec.Cmd }
 
-func (l *execLeader) wait() (ending, error) {
+func (l *execLeader) wait(over func()) (ending, error) {
 	err := l.cmd.Wait()
+	over()
 	l.kill() // what is left of the group
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

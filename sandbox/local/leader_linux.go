@@ -73,8 +73,9 @@ func (l *initLeader) begun() error {
 }
 
 // wait implements leader.
-func (l *initLeader) wait() (ending, error) {
+func (l *initLeader) wait(over func()) (ending, error) {
 	kind, value, err := l.readRecord()
+	over()
 	known := err == nil && kind == recordEnded
 	complete := true
 	if l.tree {

@@ -51,6 +51,9 @@ func TestPassingFailures(t *testing.T) {
 			t.Errorf("%v passes: %v, want %v", errno, got, want)
 		}
 	}
+	if !passing(errProbeSlow) {
+		t.Error("a probe that took too long is a refusal")
+	}
 	if passing(nil) || passing(errors.New("the probe gave no report")) {
 		t.Error("a failure without a cause in the system passes")
 	}

@@ -121,10 +121,15 @@ func (e *Engine) try(ctx context.Context, key probeKey) (verdict, error) {
 		Remedies: []string{"allow unprivileged user namespaces for confine, or boot a kernel with Landlock (5.13 or newer)", "run `confine doctor` for details"}}
 }
 
+var errProbeSlow = fmt.Errorf("the probe did not end within %v; this machine is too busy", probeTime)
+
 // passing reports whether a failure says that something is short for now, not
 // that the host refuses. To confine less because of it would make the first
 // command of a busy moment decide for all that follow.
 func passing(err error) bool {
+	if errors.Is(err, errProbeSlow) {
+		return true
+	}
 	var errno syscall.Errno
 	return errors.As(err, &errno) && slices.Contains([]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EINTR}, errno)
 }
@@ -282,6 +287,9 @@ func (s *probeStage) judge(r *run, result sandbox.Result) ([]sandbox.Check, erro
 	text, _ := r.Output(sandbox.StdoutStream).Tail()
 	var checks []sandbox.Check
 	if err := json.Unmarshal([]byte(text), &checks); err != nil || len(checks) == 0 {
+		if result.TimedOut {
+			return nil, errProbeSlow
+		}
 		stderr, _ := r.Output(sandbox.StderrStream).Tail()
 		return nil, fmt.Errorf("the probe gave no report (exit code %d, signal %q): %s", result.ExitCode, result.Signal, firstLine(stderr))
 	}

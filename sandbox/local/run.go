@@ -18,9 +18,10 @@ import (
 // from several goroutines.
 type leader interface {
 	// wait blocks until the command ended and nothing of the run is left that
-	// could be ended, and says how the command ended. The error means that the
-	// sandbox broke. It is called once.
-	wait() (ending, error)
+	// could be ended, and says how the command ended. It calls over as soon as
+	// the command ended. The error means that the sandbox broke. It is called
+	// once.
+	wait(over func()) (ending, error)
 
 	// signal sends a signal to the command's process group.
 	signal(sig syscall.Signal) error
@@ -92,10 +93,13 @@ func (r *run) follow(stdout, stderr *os.File, stdin *os.File) {
 		stopDeadline = time.AfterFunc(r.spec.Timeout, r.expire).Stop
 	}
 	go func() {
-		end, err := r.leader.wait()
-		duration := time.Since(r.started)
-		stopDeadline()
-		r.settle()
+		var duration time.Duration
+		end, err := r.leader.wait(func() {
+			// What is still to be ended did not make the command late.
+			duration = time.Since(r.started)
+			stopDeadline()
+			r.settle()
+		})
 		if stdin != nil {
 			stdin.Close()
 		}
