@@ -53,21 +53,20 @@ make_work() {
 
 remove_work() {
   local pid
-  for pid in $(processes_in "$work"); do kill -KILL "$pid" 2>/dev/null || true; done
+  for pid in $(processes_of "$work"); do kill -KILL "$pid" 2>/dev/null || true; done
   chmod -R u+w "$work" 2>/dev/null || true
   rm -rf "$work"
 }
 
-# processes_in FOLDER: ids of other processes that run a program from FOLDER,
-# stand in it, or name it on their command line.
-processes_in() {
+# processes_of FOLDER: ids of the other processes that we started there: their
+# program lies in it, their home does, or they inherited it as our work folder.
+processes_of() {
   local dir pid
   for dir in /proc/[0-9]*; do
     pid=${dir#/proc/}
     case " $$ $BASHPID $PPID ${CONFINE_CI_PIDS:-} " in *" $pid "*) continue ;; esac
-    case "$(readlink "$dir/exe" 2>/dev/null):$(readlink "$dir/cwd" 2>/dev/null):$(tr '\0' ' ' 2>/dev/null < "$dir/cmdline")" in
-      *"$1"*) say "$pid" ;;
-    esac
+    case "$(readlink "$dir/exe" 2>/dev/null)" in "$1"*) say "$pid" && continue ;; esac
+    if tr '\0' '\n' 2>/dev/null < "$dir/environ" | grep -qE "^(HOME=$1/|CONFINE_CI_WORK=$1\$)"; then say "$pid"; fi
   done
 }
 

@@ -91,8 +91,10 @@ local function escalate(e, run_id)
   return e:request('requestEscalation', { runId = run_id, sandboxPermissions = 'danger-full-access', justification = 'the report goes beside the project' })
 end
 
--- nothing_runs checks that file stays absent, also after the server had every chance to write it.
+-- nothing_runs checks that file stays absent, also after the server had every chance to write it: what was
+-- answered before goes out before the end of one run, and would have run before the end of another.
 local function nothing_runs(e, file)
+  e:run('true')
   e:run('true')
   assert(not exists(file), file .. ' was written')
 end
@@ -262,28 +264,67 @@ chapter('a question left unanswered runs nothing', function()
   hasty:stop()
 end)
 
-chapter('the stock prompt is enough', function()
-  local stock = editor.start(workspace, { announce = false })
-  local file = outside .. '/nvim-stock'
-  local seen, pick = {}, nil
+-- person stands in for Neovim's own list of choices: what it does not choose at
+-- once it chooses when told to.
+local function person()
+  local self = { prompts = {} }
   vim.ui.select = function(items, opts, on_choice)
-    local titles = vim.tbl_map(opts.format_item, items)
-    seen[#seen + 1] = { prompt = opts.prompt, titles = titles }
-    on_choice(pick and vim.iter(items):find(function(item)
-      return item.title:lower():find('once') ~= nil
-    end) or nil)
+    assert(opts.format_item(items[1]):lower():find('refuse'), 'the first choice does not refuse')
+    local prompt = { text = opts.prompt }
+    function prompt.choose(pattern)
+      on_choice(pattern and vim.iter(items):find(function(item)
+        return item.title:lower():find(pattern) ~= nil
+      end) or nil)
+    end
+    self.prompts[#self.prompts + 1] = prompt
   end
+  function self.next()
+    editor.until_true(function()
+      return #self.prompts > 0
+    end, 'the person is asked')
+    return table.remove(self.prompts, 1)
+  end
+  return self
+end
+
+chapter('the stock prompt is enough', function()
+  local stock, human = editor.start(workspace, { announce = false }), person()
+  local file = outside .. '/nvim-stock'
   denied(stock, file, 'stock-1')
-  one_of(stock:wait(escalate(stock, 'stock-1')).status, { 'refused', 'cancelled' }) -- the person pressed Escape
-  eq(#seen, 1, 'prompts')
-  assert(seen[1].prompt:find(file, 1, true), seen[1].prompt)
+  local reply = escalate(stock, 'stock-1')
+  local prompt = human.next()
+  assert(prompt.text:find(file, 1, true), prompt.text)
+  prompt.choose(nil) -- Escape
+  one_of(stock:wait(reply).status, { 'refused', 'cancelled' })
   nothing_runs(stock, file)
-  pick = true
+
   denied(stock, file, 'stock-2')
-  eq(stock:wait(escalate(stock, 'stock-2')).approval.outcome, 'allowed-once')
-  eq(#seen, 2, 'prompts')
+  reply = escalate(stock, 'stock-2')
+  prompt = human.next()
+  stock:cancel(reply)
+  eq(stock:wait(reply).approval.outcome, 'cancelled')
+  prompt.choose('once')
+  nothing_runs(stock, file)
+
+  denied(stock, file, 'stock-3')
+  reply = escalate(stock, 'stock-3')
+  human.next().choose('once')
+  eq(stock:wait(reply).approval.outcome, 'allowed-once')
   eq(read(file), 'wide')
+  eq(#human.prompts, 0, 'prompts too many')
   stock:stop()
+end)
+
+chapter('a stock prompt left unanswered runs nothing', function()
+  local hasty, human = editor.start(workspace, { announce = false, program = editor.need('CONFINE_HASTY_BIN') }), person()
+  local file = outside .. '/nvim-stock-unanswered'
+  denied(hasty, file, 'unanswered')
+  local reply = escalate(hasty, 'unanswered')
+  local prompt = human.next()
+  eq(hasty:wait(reply, 20000).approval.outcome, 'timed-out')
+  prompt.choose('once')
+  nothing_runs(hasty, file)
+  hasty:stop()
 end)
 
 chapter('a killed server leaves nothing', function()

@@ -42,10 +42,8 @@ export class Editor {
   // announce: what goes into capabilities.experimental.confine; null for a stock client.
   constructor({ announce = { protocolVersion: 1, approval: true, output: true }, program = need('CONFINE_BIN') } = {}) {
     this.announce = announce;
-    this.server = spawn(program, ['serve'], { stdio: ['pipe', 'pipe', 'pipe'] });
+    this.server = spawn(program, ['serve'], { stdio: ['pipe', 'pipe', 'inherit'] });
     this.exited = new Promise((resolve) => this.server.once('exit', (code, signal) => resolve({ code, signal })));
-    this.stderr = '';
-    this.server.stderr.on('data', (data) => { this.stderr += data; });
     this.server.stdin.on('error', () => {}); // a killed server breaks the pipe; the story sees it end
     this.conn = rpc.createMessageConnection(new rpc.StreamMessageReader(this.server.stdout), new rpc.StreamMessageWriter(this.server.stdin));
     this.conn.onError(() => {});
