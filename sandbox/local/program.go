@@ -18,21 +18,6 @@ type resolved struct {
 	script *os.File // holds a command that is too long for an argument; nil otherwise
 }
 
-func (p resolved) close() {
-	if p.script != nil {
-		p.script.Close()
-	}
-}
-
-// named is the path of the program as a request or we name it, empty if there
-// is a script: then it is a shell, or the script itself.
-func (p resolved) named() string {
-	if p.script != nil {
-		return ""
-	}
-	return p.path
-}
-
 // maxArgument is the longest single argument, its NUL included (execve(2):
 // MAX_ARG_STRLEN, 32 pages).
 const maxArgument = 128 << 10
