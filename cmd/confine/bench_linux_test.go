@@ -195,6 +195,39 @@ func BenchmarkTrue(b *testing.B) {
 	}
 }
 
+// BenchmarkLargeWorkspace runs true in a workspace of 50,000 files and in an
+// empty one: the size of a workspace must not matter.
+func BenchmarkLargeWorkspace(b *testing.B) {
+	empty, _ := startMeasured(b, nil)
+	large, _ := startMeasured(b, nil)
+	for i := range 50_000 {
+		dir := filepath.Join(large.work, strconv.Itoa(i/500))
+		if i%500 == 0 {
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	params := proto.RunCommandParams{Argv: []string{"/bin/true"}}
+	times := map[*measured][]time.Duration{}
+	for _, m := range []*measured{empty, large} {
+		m.run(b, params) // the session and the probe are made once
+	}
+	for b.Loop() {
+		for _, m := range []*measured{empty, large} {
+			begun := time.Now()
+			m.run(b, params)
+			times[m] = append(times[m], time.Since(begun))
+		}
+	}
+	e, l := median(times[empty]), median(times[large])
+	b.ReportMetric(milliseconds(l), "large-ms")
+	b.ReportMetric(float64(l)/float64(e), "x-empty")
+}
+
 // BenchmarkInitialize spawns the server and waits for the answer to
 // initialize; then it looks at the memory of the idle server.
 func BenchmarkInitialize(b *testing.B) {
