@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/confine-dev/confine/sandbox/local"
 	"golang.org/x/sys/unix"
@@ -43,8 +44,9 @@ func dropPrivileges(s *local.Script, keep []int) {
 	s.Call(what, unix.SYS_CAPSET, local.Bytes(header), local.Bytes(data))
 }
 
-// lastCapability is the highest capability that the kernel knows.
-func lastCapability() int {
+// lastCapability is the highest capability that the kernel knows. It is asked
+// once, not for each run.
+var lastCapability = sync.OnceValue(func() int {
 	data, err := os.ReadFile("/proc/sys/kernel/cap_last_cap")
 	if err == nil {
 		if n, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && n > 0 && n < 64 {
@@ -52,4 +54,4 @@ func lastCapability() int {
 		}
 	}
 	return 40 // CAP_CHECKPOINT_RESTORE, the last one of Linux 6
-}
+})

@@ -192,7 +192,6 @@ forward:
 	JMP	next
 
 children:
-	MOVL	$0, 12(R9)
 	MOVQ	$SYS_wait4, AX
 	MOVQ	$-1, DI
 	LEAQ	8(R9), SI

@@ -157,8 +157,8 @@ func (s *spawner) spawn(p *program) (pid int, err error) {
 }
 
 func (p *program) spawn() (int, error) {
-	// Entering a user namespace in a child that shares our memory makes this
-	// process non-dumpable; put back what was.
+	// A change of credentials in a child that shares our memory may make this
+	// process non-dumpable (prctl(2), PR_SET_DUMPABLE); put back what was.
 	dumpable, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	children.mu.RLock() // until the number is noted
 	defer children.mu.RUnlock()
