@@ -50,10 +50,14 @@ func toolCaches() []toolCache {
 // command's writes shall be kept.
 func overlayable(roots []*sandbox.Root) []string {
 	home := os.Getenv("HOME")
+	if real, err := filepath.EvalSymlinks(home); err == nil {
+		home = real
+	}
 	var paths []string
 	for _, c := range toolCaches() {
 		real, err := filepath.EvalSymlinks(c.path)
-		if err != nil || strings.ContainsAny(real, ":,\\\n") || sandbox.Within(home, real) {
+		// Without HOME the paths are relative: to nothing that has a meaning.
+		if err != nil || !filepath.IsAbs(real) || strings.ContainsAny(real, ":,\\\n") || sandbox.Within(home, real) {
 			continue // mount options know no such names; nor is home a cache
 		}
 		info, err := os.Stat(real)
