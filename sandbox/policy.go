@@ -26,6 +26,14 @@ type Policy struct {
 	// Unreadable are paths that cannot be read at all.
 	Unreadable []string
 
+	// Writable are files and folders that were granted one by one: they can be
+	// written in every confined mode, whatever Protected says of them.
+	Writable []*Root
+
+	// Readable are files and folders that were granted one by one: they can be
+	// read although they would be hidden or are listed in Unreadable.
+	Readable []*Root
+
 	// Network grants the host's network. Loopback of the run's own session
 	// works without it.
 	Network bool
@@ -40,18 +48,25 @@ type policyForm struct {
 	Roots      []string `json:"roots"`
 	Protected  []string `json:"protected"`
 	Unreadable []string `json:"unreadable"`
+	Writable   []string `json:"writable,omitempty"`
+	Readable   []string `json:"readable,omitempty"`
 	Network    bool     `json:"network"`
 }
 
 func (p Policy) form() policyForm {
-	roots := make([]string, 0, len(p.Roots))
-	for _, r := range p.Roots {
-		roots = append(roots, r.identity())
-	}
 	return policyForm{
 		Mode: p.Mode, Network: p.Network,
-		Roots: canonicalSet(roots), Protected: canonicalSet(p.Protected), Unreadable: canonicalSet(p.Unreadable),
+		Roots: identities(p.Roots), Protected: canonicalSet(p.Protected), Unreadable: canonicalSet(p.Unreadable),
+		Writable: identities(p.Writable), Readable: identities(p.Readable),
 	}
+}
+
+func identities(roots []*Root) []string {
+	set := make([]string, 0, len(roots))
+	for _, r := range roots {
+		set = append(set, r.identity())
+	}
+	return canonicalSet(set)
 }
 
 // canonicalSet sorts and drops what is there twice. A path that is not UTF-8 is
@@ -83,7 +98,7 @@ func (p Policy) Hash() string {
 func (p Policy) Equal(o Policy) bool { return p.Hash() == o.Hash() }
 
 // String is the policy in one line, for people and logs: + writable, - read-only
-// below a writable folder, ! unreadable.
+// below a writable folder, ! unreadable, ? readable although hidden.
 func (p Policy) String() string {
 	var b strings.Builder
 	b.WriteString(string(p.Mode))
@@ -94,6 +109,12 @@ func (p Policy) String() string {
 	}
 	for _, path := range p.Protected {
 		fmt.Fprintf(&b, " -%q", path)
+	}
+	for _, r := range p.Writable {
+		fmt.Fprintf(&b, " +%q", r.Path)
+	}
+	for _, r := range p.Readable {
+		fmt.Fprintf(&b, " ?%q", r.Path)
 	}
 	for _, path := range p.Unreadable {
 		fmt.Fprintf(&b, " !%q", path)

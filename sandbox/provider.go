@@ -120,6 +120,9 @@ type Result struct {
 	Facts     Facts
 	Denied    bool // the sandbox refused something that made a difference as far as known
 	Denials   []Denial
+
+	// Observation says how far the refusals of this run were seen.
+	Observation Observation
 }
 
 // Report is what a provider can do on this host, from having tried.

@@ -12,6 +12,7 @@ import (
 // that a root swapped for a link or another folder later is refused.
 type Root struct {
 	Path string // absolute, symbolic links resolved
+	File bool   // it is a file, not a folder; only of what was granted one by one
 	Dev  uint64
 	Ino  uint64
 

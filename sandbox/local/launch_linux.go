@@ -32,6 +32,10 @@ type Launch struct {
 	Ruleset    Ref
 	HasRuleset bool
 
+	// Runner, if set, is a program that makes the run's namespaces and view in
+	// place of Prepare and Confine. Ruleset then names a call of its Inside.
+	Runner *Runner
+
 	// Env are variables that replace the command's own, such as TMPDIR.
 	Env map[string]string
 
