@@ -1,6 +1,7 @@
 package local
 
 import (
+	"encoding/binary"
 	"fmt"
 	"syscall"
 	"unsafe"
@@ -49,10 +50,16 @@ type Launch struct {
 	Facts sandbox.Facts
 }
 
-// Script is a list of system calls with names that a person understands.
+// Script is a list of system calls with names that a person understands. It
+// can be run by a child that shares this process's memory (spawn_linux.go) or be
+// carried by the init's image into another one (orders_linux.go).
 type Script struct {
-	calls []call
+	calls  []call
+	points []point
 }
+
+// point is a pointer that lies in memory which a call is given.
+type point struct{ at, target []byte }
 
 // Ref names the result of an earlier call of the same script.
 type Ref int
@@ -61,6 +68,7 @@ type Ref int
 type Arg struct {
 	value uintptr
 	addr  unsafe.Pointer // the argument is this address
+	size  int            // of what lies there; 0: it cannot be carried away
 	ref   Ref
 	isRef bool
 }
@@ -82,14 +90,20 @@ func Int[T ~int | ~uintptr | ~uint32 | ~uint64 | ~int64 | ~int32](n T) Arg {
 }
 
 // Bytes is the address of b, which the call may change.
-func Bytes(b []byte) Arg { return Arg{addr: unsafe.Pointer(&b[0])} }
+func Bytes(b []byte) Arg { return Arg{addr: unsafe.Pointer(&b[0]), size: len(b)} }
 
 // Text is the address of s with a NUL behind it. A text with a NUL inside
 // would name another file; callers check that before.
 func Text(s string) Arg { return Bytes(append([]byte(s), 0)) }
 
-// Struct is the address of *v.
-func Struct[T any](v *T) Arg { return Arg{addr: unsafe.Pointer(v)} }
+// Struct is the address of *v, which holds no pointers (see Point).
+func Struct[T any](v *T) Arg { return Arg{addr: unsafe.Pointer(v), size: int(unsafe.Sizeof(*v))} }
+
+// Point stores the address of target in the first 8 bytes of at.
+func (s *Script) Point(at, target []byte) {
+	binary.NativeEndian.PutUint64(at, uint64(uintptr(unsafe.Pointer(&target[0]))))
+	s.points = append(s.points, point{at[:8], target})
+}
 
 // texts is the address of a NULL-terminated list of texts, as execve wants it.
 func texts(list []string) (Arg, error) {
@@ -136,6 +150,7 @@ func (s *Script) Append(other *Script) Ref {
 		}
 		s.calls = append(s.calls, c)
 	}
+	s.points = append(s.points, other.points...)
 	return base
 }
 

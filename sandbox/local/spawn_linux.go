@@ -39,6 +39,7 @@ type program struct {
 	errno  uintptr
 	second int32 // process number of the second child
 	names  []string
+	points []point // what memory of the calls points to
 }
 
 const onwardFailed = -1
@@ -46,7 +47,7 @@ const onwardFailed = -1
 // newProgram compiles a script. From its call number onward on (-1: never) a
 // second child goes on, cloned with flags.
 func newProgram(s *Script, onward int, flags uintptr) *program {
-	p := &program{ops: s.ops(), onward: onward, flags: flags}
+	p := &program{ops: s.ops(), onward: onward, flags: flags, points: s.points}
 	for _, c := range s.calls {
 		p.names = append(p.names, c.what)
 	}
@@ -169,7 +170,7 @@ func (p *program) spawn() (int, error) {
 	if dumpable == 1 {
 		unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
 	}
-	runtime.KeepAlive(p)
+	runtime.KeepAlive(p) // and what its script points to
 	if r > ^uintptr(4095) {
 		return 0, &StepError{"cloning a child", syscall.Errno(-r)}
 	}
