@@ -25,7 +25,7 @@ var layers = [][]string{
 	{"rpc/proto"},
 	{"approval"},
 	{"approval/rules"},
-	{"sandbox/sandboxtest"},
+	{"sandbox/sandboxtest", "sandbox/scripttest"},
 	{"sandbox/bwrap", "sandbox/seatbelt"},
 	{"sandbox/landlock"},
 	{"sandbox/view"},
@@ -48,10 +48,10 @@ var owners = map[string][]string{
 	"go.lsp.dev/protocol":                 {"rpc/proto"},
 	"mvdan.cc/sh":                         {"approval/rules"},
 
-	// Package landlock makes its own calls, in place of go-landlock and a
-	// library for seccomp, and the suite of providers makes the calls that must
-	// be refused.
-	"golang.org/x/sys": {"sandbox/observe", "sandbox/local", "sandbox/landlock", "sandbox/sandboxtest"},
+	// Package restrict makes its own calls, in place of go-landlock and a
+	// library for seccomp, its neighbours name the calls of their views, and the
+	// suite of providers makes the calls that must be refused.
+	"golang.org/x/sys": {"sandbox/observe", "sandbox/local", "sandbox/restrict", "sandbox/landlock", "sandbox/bwrap", "sandbox/sandboxtest"},
 }
 
 const module = "github.com/confine-dev/confine"

@@ -5,6 +5,7 @@ import (
 
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/restrict"
 )
 
 const missing = "the kernel does not offer Landlock (it came with Linux 5.13 and can be switched off at boot)"
@@ -18,11 +19,11 @@ const (
 
 // Claims implements local.Wrapper.
 func (w *Wrapper) Claims(policy sandbox.Policy, namespaces bool) local.Claims {
-	if w.version == 0 {
+	if w.abi.Version == 0 {
 		return local.Claims{Missing: missing, Remedies: []string{
 			"boot a kernel with CONFIG_SECURITY_LANDLOCK and \"landlock\" among the lsm= boot parameter's values"}}
 	}
-	c := local.Claims{Version: fmt.Sprintf("ABI %d", w.version), Layers: []string{layerLandlock, layerSeccomp}}
+	c := local.Claims{Version: fmt.Sprintf("ABI %d", w.abi.Version), Layers: []string{layerLandlock, layerSeccomp}}
 	if namespaces {
 		c.Layers = append([]string{layerNamespaces}, c.Layers...)
 		c.Facets = insideFacets()
@@ -71,14 +72,14 @@ func (w *Wrapper) outsideFacets() map[sandbox.Facet]sandbox.FacetReport {
 		sandbox.Metadata:    open("without namespaces mode, owner, times and attributes of files outside the workspace can be changed by their owner"),
 		sandbox.Devices:     partial("without namespaces devices that their user can read can be read, the person's terminals among them"),
 	}
-	if w.version < 3 {
-		facets[sandbox.FileWrite] = partial(fmt.Sprintf("Landlock ABI %d cannot refuse truncating files (ABI 3, Linux 6.2, can)", w.version))
+	if w.abi.Version < restrict.TruncateVersion {
+		facets[sandbox.FileWrite] = partial(fmt.Sprintf("Landlock ABI %d cannot refuse truncating files (ABI 3, Linux 6.2, can)", w.abi.Version))
 	}
-	if w.version < fullVersion {
-		facets[sandbox.Devices] = partial(fmt.Sprintf("without namespaces devices that their user can read can be read, and Landlock ABI %d cannot refuse ioctl on them (ABI 5, Linux 6.10, can)", w.version))
+	if w.abi.Version < restrict.DevicesVersion {
+		facets[sandbox.Devices] = partial(fmt.Sprintf("without namespaces devices that their user can read can be read, and Landlock ABI %d cannot refuse ioctl on them (ABI 5, Linux 6.10, can)", w.abi.Version))
 	}
-	if !w.abi.scopes {
-		facets[sandbox.Processes] = open(fmt.Sprintf("without namespaces Landlock ABI %d cannot refuse signals to other processes (ABI 6, Linux 6.12, can)", w.version))
+	if !w.abi.Scopes {
+		facets[sandbox.Processes] = open(fmt.Sprintf("without namespaces Landlock ABI %d cannot refuse signals to other processes (ABI 6, Linux 6.12, can)", w.abi.Version))
 	}
 	return facets
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/scripttest"
 	"golang.org/x/sys/unix"
 )
 
@@ -73,19 +74,19 @@ var modes = []sandbox.Mode{sandbox.WorkspaceWrite, sandbox.ReadOnly}
 var mountCalls = []uintptr{unix.SYS_MOUNT, unix.SYS_MOVE_MOUNT, unix.SYS_MOUNT_SETATTR, unix.SYS_OPEN_TREE, unix.SYS_UMOUNT2, unix.SYS_FSMOUNT}
 
 // attributesSet are the flags that a mount_setattr sets; it may clear none.
-func attributesSet(t *testing.T, s step) uint64 {
+func attributesSet(t *testing.T, s scripttest.Step) uint64 {
 	t.Helper()
-	if s.args[3].word(1) != 0 {
-		t.Errorf("%s: attributes %#x are cleared", s.what, s.args[3].word(1))
+	if s.Args[3].Word(1) != 0 {
+		t.Errorf("%s: attributes %#x are cleared", s.What, s.Args[3].Word(1))
 	}
-	return s.args[3].word(0)
+	return s.Args[3].Word(0)
 }
 
 // everythingReadOnly is the step that makes the whole view read-only.
-func everythingReadOnly(t *testing.T, list []step) step {
+func everythingReadOnly(t *testing.T, list []scripttest.Step) scripttest.Step {
 	t.Helper()
-	found := find(list, unix.SYS_MOUNT_SETATTR, func(s step) bool { return s.args[1].text() == "/" })
-	if len(found) != 1 || found[0].args[2].number&unix.AT_RECURSIVE == 0 || attributesSet(t, found[0])&unix.MOUNT_ATTR_RDONLY == 0 {
+	found := scripttest.Find(list, unix.SYS_MOUNT_SETATTR, func(s scripttest.Step) bool { return s.Args[1].Text() == "/" })
+	if len(found) != 1 || found[0].Args[2].Number&unix.AT_RECURSIVE == 0 || attributesSet(t, found[0])&unix.MOUNT_ATTR_RDONLY == 0 {
 		t.Fatalf("/ is made read-only by %+v", found)
 	}
 	return found[0]
@@ -94,33 +95,33 @@ func everythingReadOnly(t *testing.T, list []step) step {
 func TestViewTakesThenClosesThenPlaces(t *testing.T) {
 	h := newHost(t)
 	for _, mode := range modes {
-		list := steps(t, &wrap(t, h.request(mode, true)).Prepare)
+		list := scripttest.Steps(t, &wrap(t, h.request(mode, true)).Prepare)
 		private := list[0]
-		if private.nr != unix.SYS_MOUNT || private.args[1].text() != "/" || private.args[3].number != unix.MS_REC|unix.MS_PRIVATE {
-			t.Errorf("%s: the view begins with %q: mounts could come back from it or into it", mode, private.what)
+		if private.Call != unix.SYS_MOUNT || private.Args[1].Text() != "/" || private.Args[3].Number != unix.MS_REC|unix.MS_PRIVATE {
+			t.Errorf("%s: the view begins with %q: mounts could come back from it or into it", mode, private.What)
 		}
 		closed := everythingReadOnly(t, list)
 		for _, s := range list {
 			switch {
-			case s.nr == unix.SYS_OPEN_TREE && s.index > closed.index && !strings.HasPrefix(s.args[1].text(), "/proc/"):
-				t.Errorf("%s: %q takes %s when it is read-only already", mode, s.what, s.args[1].text())
-			case s.nr == unix.SYS_MOVE_MOUNT && s.index < closed.index, s.nr == unix.SYS_MOUNT && s.index < closed.index && s.index > 0:
-				t.Errorf("%s: %q comes before everything is read-only", mode, s.what)
-			case s.nr == unix.SYS_UMOUNT2:
-				t.Errorf("%s: %q uncovers something", mode, s.what)
+			case s.Call == unix.SYS_OPEN_TREE && s.Index > closed.Index && !strings.HasPrefix(s.Args[1].Text(), "/proc/"):
+				t.Errorf("%s: %q takes %s when it is read-only already", mode, s.What, s.Args[1].Text())
+			case s.Call == unix.SYS_MOVE_MOUNT && s.Index < closed.Index, s.Call == unix.SYS_MOUNT && s.Index < closed.Index && s.Index > 0:
+				t.Errorf("%s: %q comes before everything is read-only", mode, s.What)
+			case s.Call == unix.SYS_UMOUNT2:
+				t.Errorf("%s: %q uncovers something", mode, s.What)
 			}
-			if slices.Contains(mountCalls, s.nr) && s.ignores != 0 {
-				t.Errorf("%s: %q may fail", mode, s.what)
+			if slices.Contains(mountCalls, s.Call) && s.Ignores != 0 {
+				t.Errorf("%s: %q may fail", mode, s.What)
 			}
 		}
 	}
 }
 
 // placed are the mounts that are put somewhere by path, in order.
-func placed(list []step) (paths []string, mounts []int, moves []step) {
-	for _, s := range find(list, unix.SYS_MOVE_MOUNT, func(s step) bool { return s.args[2].ref >= 0 }) {
-		place := list[s.args[2].ref]
-		paths, mounts, moves = append(paths, place.args[1].text()), append(mounts, s.args[0].ref), append(moves, s)
+func placed(list []scripttest.Step) (paths []string, mounts []int, moves []scripttest.Step) {
+	for _, s := range scripttest.Find(list, unix.SYS_MOVE_MOUNT, func(s scripttest.Step) bool { return s.Args[2].Ref >= 0 }) {
+		place := list[s.Args[2].Ref]
+		paths, mounts, moves = append(paths, place.Args[1].Text()), append(mounts, s.Args[0].Ref), append(moves, s)
 	}
 	return paths, mounts, moves
 }
@@ -128,7 +129,7 @@ func placed(list []step) (paths []string, mounts []int, moves []step) {
 func TestViewPlacesWithTheRightAttributes(t *testing.T) {
 	h := newHost(t)
 	for _, mode := range modes {
-		list := steps(t, &wrap(t, h.request(mode, true)).Prepare)
+		list := scripttest.Steps(t, &wrap(t, h.request(mode, true)).Prepare)
 		paths, mounts, moves := placed(list)
 		want := map[string]bool{h.protected: false, h.spill: false, h.hidden.Path: mode == sandbox.WorkspaceWrite} // path: writable
 		if mode == sandbox.WorkspaceWrite {
@@ -140,8 +141,8 @@ func TestViewPlacesWithTheRightAttributes(t *testing.T) {
 				t.Errorf("%s: %s is not placed; placed are %q", mode, path, paths)
 				continue
 			}
-			attributes := find(list[:moves[i].index], unix.SYS_MOUNT_SETATTR, func(s step) bool { return s.args[0].ref == mounts[i] })
-			if len(attributes) != 1 || attributes[0].args[2].number&unix.AT_RECURSIVE == 0 {
+			attributes := scripttest.Find(list[:moves[i].Index], unix.SYS_MOUNT_SETATTR, func(s scripttest.Step) bool { return s.Args[0].Ref == mounts[i] })
+			if len(attributes) != 1 || attributes[0].Args[2].Number&unix.AT_RECURSIVE == 0 {
 				t.Errorf("%s: %s gets its attributes by %+v", mode, path, attributes)
 				continue
 			}
@@ -163,31 +164,31 @@ func TestViewPlacesWithTheRightAttributes(t *testing.T) {
 
 func TestViewFollowsNoLinkToItsPlaces(t *testing.T) {
 	h := newHost(t)
-	list := steps(t, &wrap(t, h.request(sandbox.WorkspaceWrite, true)).Prepare)
+	list := scripttest.Steps(t, &wrap(t, h.request(sandbox.WorkspaceWrite, true)).Prepare)
 	_, _, moves := placed(list)
 	for _, m := range moves {
-		place := list[m.args[2].ref]
-		if place.nr != unix.SYS_OPENAT2 || place.args[2].word(2)&unix.RESOLVE_NO_SYMLINKS == 0 {
-			t.Errorf("%s: the place is opened by %+v", m.what, place)
+		place := list[m.Args[2].Ref]
+		if place.Call != unix.SYS_OPENAT2 || place.Args[2].Word(2)&unix.RESOLVE_NO_SYMLINKS == 0 {
+			t.Errorf("%s: the place is opened by %+v", m.What, place)
 		}
 	}
 }
 
 func TestViewComparesEachRoot(t *testing.T) {
 	h := newHost(t)
-	list := steps(t, &wrap(t, h.request(sandbox.WorkspaceWrite, true)).Prepare)
+	list := scripttest.Steps(t, &wrap(t, h.request(sandbox.WorkspaceWrite, true)).Prepare)
 	_, mounts, moves := placed(list)
 	for _, root := range []*sandbox.Root{h.plain, h.nested, h.hidden} {
-		taken := find(list, unix.SYS_OPEN_TREE, func(s step) bool { return s.args[1].text() == root.Path })
+		taken := scripttest.Find(list, unix.SYS_OPEN_TREE, func(s scripttest.Step) bool { return s.Args[1].Text() == root.Path })
 		if len(taken) != 1 {
 			t.Fatalf("%s is taken by %d calls", root.Path, len(taken))
 		}
-		compared := find(list, unix.SYS_FSTAT, func(s step) bool { return s.args[0].ref == taken[0].index })
-		if len(compared) != 1 || string(compared[0].want) != string(identity(root.Dev, root.Ino)) {
+		compared := scripttest.Find(list, unix.SYS_FSTAT, func(s scripttest.Step) bool { return s.Args[0].Ref == taken[0].Index })
+		if len(compared) != 1 || string(compared[0].Want) != scripttest.Identity(root.Dev, root.Ino) {
 			t.Errorf("%s is compared by %+v", root.Path, compared)
 			continue
 		}
-		if i := slices.Index(mounts, taken[0].index); i < 0 || moves[i].index < compared[0].index {
+		if i := slices.Index(mounts, taken[0].Index); i < 0 || moves[i].Index < compared[0].Index {
 			t.Errorf("%s is placed before it is compared", root.Path)
 		}
 	}
@@ -199,50 +200,50 @@ func TestViewHidesServices(t *testing.T) {
 	h := newHost(t)
 	for _, mode := range modes {
 		r := h.request(mode, true)
-		list := steps(t, &wrap(t, r).Prepare)
+		list := scripttest.Steps(t, &wrap(t, r).Prepare)
 		_, _, moves := placed(list)
 		run, err := filepath.EvalSymlinks("/run")
 		if err != nil {
 			t.Skip("this host has no /run")
 		}
 		for _, path := range []string{run, h.state, h.runtime} {
-			covered := find(list, unix.SYS_MOUNT, func(s step) bool { return s.args[1].text() == path && s.args[2].text() == "tmpfs" })
-			closed := find(list, unix.SYS_MOUNT_SETATTR, func(s step) bool {
-				return s.args[1].text() == path && attributesSet(t, s)&unix.MOUNT_ATTR_RDONLY != 0
+			covered := scripttest.Find(list, unix.SYS_MOUNT, func(s scripttest.Step) bool { return s.Args[1].Text() == path && s.Args[2].Text() == "tmpfs" })
+			closed := scripttest.Find(list, unix.SYS_MOUNT_SETATTR, func(s scripttest.Step) bool {
+				return s.Args[1].Text() == path && attributesSet(t, s)&unix.MOUNT_ATTR_RDONLY != 0
 			})
-			if len(covered) != 1 || len(closed) != 1 || covered[0].index > moves[0].index || closed[0].index < moves[len(moves)-1].index {
+			if len(covered) != 1 || len(closed) != 1 || covered[0].Index > moves[0].Index || closed[0].Index < moves[len(moves)-1].Index {
 				t.Errorf("%s: %s is covered by %+v and closed by %+v", mode, path, covered, closed)
 			}
 		}
-		tmp := find(list, unix.SYS_MOVE_MOUNT, func(s step) bool { return s.args[3].text() == tmpFolder() })
+		tmp := scripttest.Find(list, unix.SYS_MOVE_MOUNT, func(s scripttest.Step) bool { return s.Args[3].Text() == tmpFolder() })
 		if len(tmp) != 1 {
 			t.Fatalf("%s: /tmp is covered by %+v", mode, tmp)
 		}
-		source := list[tmp[0].args[0].ref]
-		session := source.nr == unix.SYS_OPEN_TREE && source.args[1].text() == r.Tmp
-		if session != (mode == sandbox.WorkspaceWrite) || !session && source.nr != unix.SYS_FSMOUNT {
-			t.Errorf("%s: /tmp is %q", mode, source.what)
+		source := list[tmp[0].Args[0].Ref]
+		session := source.Call == unix.SYS_OPEN_TREE && source.Args[1].Text() == r.Tmp
+		if session != (mode == sandbox.WorkspaceWrite) || !session && source.Call != unix.SYS_FSMOUNT {
+			t.Errorf("%s: /tmp is %q", mode, source.What)
 		}
 	}
 }
 
 func TestViewClosesTheKernelsFolders(t *testing.T) {
 	h := newHost(t)
-	list := steps(t, &wrap(t, h.request(sandbox.WorkspaceWrite, true)).Prepare)
-	proc := find(list, unix.SYS_MOUNT, func(s step) bool { return s.args[1].text() == "/proc" })
-	if len(proc) != 1 || proc[0].args[2].text() != "proc" {
+	list := scripttest.Steps(t, &wrap(t, h.request(sandbox.WorkspaceWrite, true)).Prepare)
+	proc := scripttest.Find(list, unix.SYS_MOUNT, func(s scripttest.Step) bool { return s.Args[1].Text() == "/proc" })
+	if len(proc) != 1 || proc[0].Args[2].Text() != "proc" {
 		t.Fatalf("/proc is mounted by %+v", proc)
 	}
 	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/fs"} {
 		if _, err := os.Lstat(path); err != nil {
 			continue // the kernel has none
 		}
-		moved := find(list, unix.SYS_MOVE_MOUNT, func(s step) bool { return s.args[3].text() == path })
-		if len(moved) != 1 || moved[0].index < proc[0].index {
+		moved := scripttest.Find(list, unix.SYS_MOVE_MOUNT, func(s scripttest.Step) bool { return s.Args[3].Text() == path })
+		if len(moved) != 1 || moved[0].Index < proc[0].Index {
 			t.Errorf("%s is covered by %+v", path, moved)
 			continue
 		}
-		closed := find(list[:moved[0].index], unix.SYS_MOUNT_SETATTR, func(s step) bool { return s.args[0].ref == moved[0].args[0].ref })
+		closed := scripttest.Find(list[:moved[0].Index], unix.SYS_MOUNT_SETATTR, func(s scripttest.Step) bool { return s.Args[0].Ref == moved[0].Args[0].Ref })
 		if len(closed) != 1 || attributesSet(t, closed[0])&unix.MOUNT_ATTR_RDONLY == 0 {
 			t.Errorf("%s is closed by %+v", path, closed)
 		}
@@ -256,9 +257,9 @@ func TestNoMountsWithoutNamespaces(t *testing.T) {
 		if l.Namespaces {
 			t.Error("the launch asks for namespaces")
 		}
-		for _, s := range append(steps(t, &l.Prepare), steps(t, &l.Confine)...) {
-			if slices.Contains(mountCalls, s.nr) {
-				t.Errorf("%s: %q", mode, s.what)
+		for _, s := range append(scripttest.Steps(t, &l.Prepare), scripttest.Steps(t, &l.Confine)...) {
+			if slices.Contains(mountCalls, s.Call) {
+				t.Errorf("%s: %q", mode, s.What)
 			}
 		}
 	}
@@ -283,24 +284,23 @@ func TestRulesOfALaunch(t *testing.T) {
 
 func checkLaunchRules(t *testing.T, h host, r local.Request) {
 	l := wrap(t, r)
-	list := steps(t, &l.Prepare)
-	if !l.HasRuleset || list[l.Ruleset].nr != unix.SYS_LANDLOCK_CREATE_RULESET {
+	list := scripttest.Steps(t, &l.Prepare)
+	if !l.HasRuleset || list[l.Ruleset].Call != unix.SYS_LANDLOCK_CREATE_RULESET {
 		t.Fatalf("the ruleset is %+v", list[l.Ruleset])
 	}
-	attr := list[l.Ruleset].args[0]
-	checkRules(t, list, attr.word(0))
-	if tcp := attr.word(1); (tcp == 3) != (!r.Namespaces && !r.Policy.Network) {
+	attr := list[l.Ruleset].Args[0]
+	if tcp := attr.Word(1); (tcp == 3) != (!r.Namespaces && !r.Policy.Network) {
 		t.Errorf("the rules of TCP are %d", tcp)
 	}
-	if scoped := attr.word(2); scoped&2 == 0 || (scoped&1 != 0) != (!r.Namespaces || r.Policy.Network) {
+	if scoped := attr.Word(2); scoped&2 == 0 || (scoped&1 != 0) != (!r.Namespaces || r.Policy.Network) {
 		t.Errorf("the scopes are %d", scoped)
 	}
 	allowed := map[string]uint64{}
-	for _, add := range find(list, unix.SYS_LANDLOCK_ADD_RULE, always) {
-		opened := list[:add.index]
+	for _, add := range scripttest.Find(list, unix.SYS_LANDLOCK_ADD_RULE, nil) {
+		opened := list[:add.Index]
 		for i := len(opened) - 1; ; i-- {
-			if opened[i].nr == unix.SYS_OPENAT {
-				allowed[opened[i].args[1].text()] = add.args[2].word(0)
+			if opened[i].Call == unix.SYS_OPENAT {
+				allowed[opened[i].Args[1].Text()] = add.Args[2].Word(0)
 				break
 			}
 		}
@@ -344,29 +344,29 @@ func checkLaunchRules(t *testing.T, h host, r local.Request) {
 func TestPrivilegesGoFirst(t *testing.T) {
 	h := newHost(t)
 	for _, namespaces := range []bool{true, false} {
-		list := steps(t, &wrap(t, h.request(sandbox.WorkspaceWrite, namespaces)).Confine)
+		list := scripttest.Steps(t, &wrap(t, h.request(sandbox.WorkspaceWrite, namespaces)).Confine)
 		last := list[len(list)-1]
-		if list[0].nr != unix.SYS_PRCTL || list[0].args[0].number != unix.PR_SET_NO_NEW_PRIVS || list[0].args[1].number != 1 {
+		if list[0].Call != unix.SYS_PRCTL || list[0].Args[0].Number != unix.PR_SET_NO_NEW_PRIVS || list[0].Args[1].Number != 1 {
 			t.Errorf("it begins with %+v", list[0])
 		}
-		if last.nr != unix.SYS_SECCOMP || last.args[0].number != unix.SECCOMP_SET_MODE_FILTER || last.ignores != 0 {
+		if last.Call != unix.SYS_SECCOMP || last.Args[0].Number != unix.SECCOMP_SET_MODE_FILTER || last.Ignores != 0 {
 			t.Errorf("it ends with %+v", last)
 		}
-		capset := find(list, unix.SYS_CAPSET, always)
-		if len(capset) != 1 || capset[0].ignores != 0 {
+		capset := scripttest.Find(list, unix.SYS_CAPSET, nil)
+		if len(capset) != 1 || capset[0].Ignores != 0 {
 			t.Fatalf("capabilities are set by %+v", capset)
 		}
 		// struct __user_cap_data_struct twice: effective, permitted, inheritable.
-		effective, permitted := uint32(capset[0].args[1].word(0)), uint32(capset[0].args[1].word(0)>>32)
+		effective, permitted := uint32(capset[0].Args[1].Word(0)), uint32(capset[0].Args[1].Word(0)>>32)
 		most := uint32(0)
 		if namespaces && os.Geteuid() == 0 {
 			most = 1<<0 | 1<<1 | 1<<3 | 1<<4 // CHOWN, DAC_OVERRIDE, FOWNER, FSETID
 		}
-		if effective != most || permitted != most || uint32(capset[0].args[1].word(1)) != 0 || capset[0].args[1].word(1)>>32 != 0 || capset[0].args[1].word(2) != 0 {
+		if effective != most || permitted != most || uint32(capset[0].Args[1].Word(1)) != 0 || capset[0].Args[1].Word(1)>>32 != 0 || capset[0].Args[1].Word(2) != 0 {
 			t.Errorf("namespaces %v: kept are %#x and %#x", namespaces, effective, permitted)
 		}
 		for c := range uintptr(41) {
-			dropped := len(find(list, unix.SYS_PRCTL, func(s step) bool { return s.args[0].number == unix.PR_CAPBSET_DROP && s.args[1].number == c })) == 1
+			dropped := len(scripttest.Find(list, unix.SYS_PRCTL, func(s scripttest.Step) bool { return s.Args[0].Number == unix.PR_CAPBSET_DROP && s.Args[1].Number == c })) == 1
 			if dropped == (most&(1<<c) != 0) {
 				t.Errorf("namespaces %v: capability %d is dropped: %v", namespaces, c, dropped)
 			}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/confine-dev/confine/sandbox/scripttest"
 	"golang.org/x/sys/unix"
 )
 
@@ -31,7 +32,7 @@ func TestOnlyAProgramIsShownAsOne(t *testing.T) {
 			r := h.request(mode, true)
 			r.Program = link
 			l := wrap(t, r)
-			taken := find(steps(t, &l.Prepare), unix.SYS_OPEN_TREE, func(s step) bool { return s.args[1].text() == target })
+			taken := scripttest.Find(scripttest.Steps(t, &l.Prepare), unix.SYS_OPEN_TREE, func(s scripttest.Step) bool { return s.Args[1].Text() == target })
 			if shown := len(taken) > 0; shown != want {
 				t.Errorf("%s: a program that is a link to %s: shown %v, want %v", mode, target, shown, want)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/restrict"
 	"golang.org/x/sys/unix"
 )
 
@@ -109,7 +110,7 @@ func (v *view) takeRoots() {
 		}
 		what := "binding the workspace folder " + quote(root.Path)
 		fd := v.take(what, root.Path)
-		expect(v.s, what, fd, root)
+		restrict.Expect(v.s, what, fd, root)
 		v.mounts = append(v.mounts, mount{path: root.Path, fd: fd, writable: writable})
 	}
 }

@@ -9,22 +9,16 @@ import (
 
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/local"
-	"golang.org/x/sys/unix"
+	"github.com/confine-dev/confine/sandbox/restrict"
 )
 
 // Wrapper compiles policies for Landlock, seccomp and, where there are
 // namespaces, a view of the file system.
-type Wrapper struct {
-	abi     abi
-	version int // as the kernel says, which may know more than confine
-}
+type Wrapper struct{ abi restrict.ABI }
 
 // New asks the kernel what it knows. It never fails: a kernel without Landlock
 // is reported by Claims and refused by Wrap.
-func New() *Wrapper {
-	version := kernelVersion()
-	return &Wrapper{abi: abiOf(version), version: version}
-}
+func New() *Wrapper { return &Wrapper{abi: restrict.ABIOf(restrict.Version())} }
 
 var _ local.Wrapper = (*Wrapper)(nil)
 
@@ -36,7 +30,7 @@ func (w *Wrapper) Kind() string { return "linux-landlock" }
 
 // Wrap implements local.Wrapper.
 func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
-	if w.version == 0 {
+	if w.abi.Version == 0 {
 		return nil, fmt.Errorf("%s", missing)
 	}
 	if !r.Policy.Mode.Confined() {
@@ -49,33 +43,33 @@ func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
 		return nil, fmt.Errorf("keeping %s read-only is not available yet: its folder could be renamed, and another put there", quote(path))
 	}
 	l := &local.Launch{Namespaces: r.Namespaces, SharedNetwork: r.Policy.Network, HasRuleset: true, Env: map[string]string{}}
-	rules := ruleset{abi: w.abi, scoped: scopeSignal}
-	refused := refusals()
+	rules := restrict.Ruleset{ABI: w.abi, Scopes: restrict.ScopeSignal}
+	refused := restrict.Refusals()
 	var keep []int
 	if r.Namespaces {
 		(&view{s: &l.Prepare, request: r}).build()
-		rules.rules = insideRules()
+		rules.Rules = insideRules()
 		l.Env["TMPDIR"] = "/tmp"
 		l.Writable = []string{"/tmp", "/dev", "/proc"}
 		for _, c := range r.Caches {
 			l.Writable = append(l.Writable, c.Path)
-			rules.rules = append(rules.rules, rule{path: c.Path, rights: w.abi.files &^ makeDevices})
+			rules.Rules = append(rules.Rules, restrict.Rule{Path: c.Path, Rights: restrict.InFolder})
 		}
 		if os.Geteuid() == 0 {
-			keep = rootKeeps
+			keep = restrict.RootKeeps
 		}
 	} else {
-		rules.rules = outsideRules(r.Tmp)
-		rules.tcp = !r.Policy.Network
+		rules.Rules = outsideRules(r.Tmp)
+		rules.RefuseTCP = !r.Policy.Network
 		l.Env["TMPDIR"] = r.Tmp
 		l.Writable = append([]string{r.Tmp}, devicePaths()...)
-		refused = append(refused, noLimits()...)
+		refused = append(refused, restrict.NoLimits()...)
 		if !r.Policy.Network {
-			refused = append(refused, noInternet()...)
+			refused = append(refused, restrict.NoInternet()...)
 		}
 	}
 	if !r.Namespaces || r.Policy.Network {
-		rules.scoped |= scopeAbstract // a network namespace of its own does the same
+		rules.Scopes |= restrict.ScopeAbstract // a network namespace of its own does the same
 	}
 	if r.Policy.Mode == sandbox.WorkspaceWrite {
 		for _, root := range r.Policy.Roots {
@@ -84,12 +78,12 @@ func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
 				// out again. Such a folder stays closed.
 				continue
 			}
-			rules.rules = append(rules.rules, rule{path: root.Path, rights: w.abi.files &^ makeDevices, root: root})
+			rules.Rules = append(rules.Rules, restrict.Rule{Path: root.Path, Rights: restrict.InFolder, Root: root})
 		}
 	}
-	l.Ruleset = rules.create(&l.Prepare)
-	dropPrivileges(&l.Confine, keep)
-	installFilter(&l.Confine, refused)
+	l.Ruleset = rules.Create(&l.Prepare)
+	restrict.DropPrivileges(&l.Confine, keep)
+	restrict.InstallFilter(&l.Confine, refused)
 	return l, nil
 }
 
@@ -111,22 +105,21 @@ func deepProtected(p sandbox.Policy) string {
 }
 
 // insideRules allow what belongs to the run's own view.
-func insideRules() []rule {
-	const everything = ^uint64(makeDevices)
-	rules := []rule{{path: tmpFolder(), rights: everything}, {path: sharedMemory, rights: everything}, {path: "/dev/pts", rights: onFiles},
-		{path: "/proc", rights: unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE}}
+func insideRules() []restrict.Rule {
+	rules := []restrict.Rule{{Path: tmpFolder(), Rights: restrict.InFolder}, {Path: sharedMemory, Rights: restrict.InFolder},
+		{Path: "/dev/pts", Rights: restrict.OnFile}, {Path: "/proc", Rights: restrict.OnContent}}
 	for _, path := range devicePaths() {
-		rules = append(rules, rule{path: path, rights: onFiles})
+		rules = append(rules, restrict.Rule{Path: path, Rights: restrict.OnFile})
 	}
 	return rules
 }
 
 // outsideRules allow what a command needs where it sees the host's files. The
 // pseudoterminals of the host stay closed: they are other people's.
-func outsideRules(tmp string) []rule {
-	rules := []rule{{path: tmp, rights: ^uint64(makeDevices)}}
+func outsideRules(tmp string) []restrict.Rule {
+	rules := []restrict.Rule{{Path: tmp, Rights: restrict.InFolder}}
 	for _, path := range devicePaths() {
-		rules = append(rules, rule{path: path, rights: onFiles})
+		rules = append(rules, restrict.Rule{Path: path, Rights: restrict.OnFile})
 	}
 	return rules
 }

@@ -1,4 +1,4 @@
-package landlock
+package restrict
 
 import (
 	"encoding/binary"
@@ -11,13 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rootKeeps are the capabilities that root's commands keep inside the view, so
+// RootKeeps are the capabilities that root's commands keep inside the view, so
 // that files of other owners work as root is used to. The view is all they
 // reach.
-var rootKeeps = []int{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID}
+var RootKeeps = []int{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID}
 
-// dropPrivileges adds the calls that take everything but keep away, for good.
-func dropPrivileges(s *local.Script, keep []int) {
+// DropPrivileges adds the calls that take every capability save those of keep
+// (CAP_…) away, for good. What was not there before is not given.
+func DropPrivileges(s *local.Script, keep []int) {
 	const what = "dropping privileges"
 	s.Call(what, unix.SYS_PRCTL, local.Int(unix.PR_SET_NO_NEW_PRIVS), local.Int(1), local.Int(0), local.Int(0), local.Int(0))
 	var mask uint64

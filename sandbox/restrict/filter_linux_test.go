@@ -1,4 +1,4 @@
-package landlock
+package restrict
 
 import (
 	"fmt"
@@ -168,7 +168,7 @@ var ordinary = []uintptr{unix.SYS_READ, unix.SYS_WRITE, unix.SYS_EXECVE, unix.SY
 	unix.SYS_PERSONALITY, unix.SYS_SETPRIORITY, unix.SYS_SCHED_SETAFFINITY, unix.SYS_GETRANDOM, unix.SYS_PIDFD_OPEN, unix.SYS_FCHOWNAT, unix.SYS_UTIMENSAT}
 
 func TestFilterAnswers(t *testing.T) {
-	program := assemble(refusals(), archHere)
+	program := Assemble(Refusals())
 	for _, c := range conditional {
 		if got := ask(t, program, c.nr, c.args...); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, unix.ErrnoName(got), unix.ErrnoName(c.want))
@@ -199,15 +199,15 @@ func TestEveryRefusalIsAsked(t *testing.T) {
 		}
 	}
 	known = slices.Concat(known, unconditional[unix.EPERM], unconditional[unix.ENOSYS], unconditionalHere)
-	for _, r := range refusals() {
-		if !slices.Contains(known, r.nr) {
-			t.Errorf("call %d is refused, and no test asks for it", r.nr)
+	for _, r := range Refusals() {
+		if !slices.Contains(known, r.Call) {
+			t.Errorf("call %d is refused, and no test asks for it", r.Call)
 		}
 	}
 }
 
 func TestFilterOfThisArchitecture(t *testing.T) {
-	program := assemble(refusals(), archHere)
+	program := Assemble(Refusals())
 	for _, c := range conditionalHere {
 		if got := ask(t, program, c.nr, c.args...); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, unix.ErrnoName(got), unix.ErrnoName(c.want))
@@ -221,8 +221,8 @@ func TestFilterOfThisArchitecture(t *testing.T) {
 }
 
 func TestFilterWithoutNamespaces(t *testing.T) {
-	closed := assemble(slices.Concat(refusals(), noLimits(), noInternet()), archHere)
-	granted := assemble(slices.Concat(refusals(), noLimits()), archHere)
+	closed := Assemble(slices.Concat(Refusals(), NoLimits(), NoInternet()))
+	granted := Assemble(slices.Concat(Refusals(), NoLimits()))
 	for family := range uint64(64) {
 		want := unix.EACCES
 		switch family {
@@ -259,7 +259,7 @@ func TestFilterKnowsItsArchitecture(t *testing.T) {
 	}
 	// setns on each, by the numbers of the kernel's tables.
 	for arch, setns := range map[uint32]uint32{archAMD64: 308, archARM64: 268} {
-		program := assemble([]refusal{{nr: uintptr(setns), errno: uintptr(unix.EPERM)}}, arch)
+		program := assemble([]Case{{Call: uintptr(setns), Do: Refuse(unix.EPERM)}}, arch)
 		if got := askAs(t, program, arch, setns); got != unix.EPERM {
 			t.Errorf("%#x: setns: got %q", arch, unix.ErrnoName(got))
 		}
@@ -287,11 +287,11 @@ func TestConditionsJumpRight(t *testing.T) {
 	const nr, next = 10, 11
 	for count := range 5 {
 		for kinds := range 1 << count {
-			var when []condition
+			var when []Condition
 			for i := range count {
-				when = append(when, condition{arg: i, mask: 0xf0, value: 0x30, not: kinds&(1<<i) != 0})
+				when = append(when, Condition{arg: i, mask: 0xf0, value: 0x30, not: kinds&(1<<i) != 0})
 			}
-			program := assemble([]refusal{{nr, when, uintptr(unix.EPERM)}, {next, nil, uintptr(unix.EACCES)}, {nr, nil, uintptr(unix.ENOSYS)}}, archHere)
+			program := Assemble([]Case{{nr, when, Refuse(unix.EPERM)}, {next, nil, Refuse(unix.EACCES)}, {nr, nil, Refuse(unix.ENOSYS)}})
 			for truth := range 1 << count {
 				args := make([]uint64, 6)
 				for i := range count {
@@ -319,8 +319,8 @@ func TestConditionsJumpRight(t *testing.T) {
 // TestFilterIsItsList compares the program with a plain reading of the list,
 // for many calls.
 func TestFilterIsItsList(t *testing.T) {
-	list := slices.Concat(refusals(), noLimits(), noInternet())
-	program := assemble(list, archHere)
+	list := slices.Concat(Refusals(), NoLimits(), NoInternet())
+	program := Assemble(list)
 	if len(program) > unix.BPF_MAXINSNS {
 		t.Fatalf("the kernel does not load %d instructions", len(program))
 	}
@@ -328,18 +328,18 @@ func TestFilterIsItsList(t *testing.T) {
 	for range 20000 {
 		nr := uintptr(random.UintN(480))
 		if random.UintN(2) == 0 {
-			nr = list[random.IntN(len(list))].nr
+			nr = list[random.IntN(len(list))].Call
 		}
 		var args [6]uint64
 		for i := range args {
 			args[i] = random.Uint64() >> random.UintN(64) << random.UintN(32)
-			if when := list[random.IntN(len(list))].when; len(when) > 0 && random.UintN(2) == 0 {
+			if when := list[random.IntN(len(list))].When; len(when) > 0 && random.UintN(2) == 0 {
 				args[i] = args[i]&^0xffffffff | uint64(when[0].value) // near what matters
 			}
 		}
 		want := syscall.Errno(0)
-		if i := slices.IndexFunc(list, func(r refusal) bool { return r.nr == nr && holds(r.when, args) }); i >= 0 {
-			want = syscall.Errno(list[i].errno)
+		if i := slices.IndexFunc(list, func(r Case) bool { return r.Call == nr && holds(r.When, args) }); i >= 0 {
+			want = syscall.Errno(list[i].Do & 0xffff)
 		}
 		if got := ask(t, program, nr, args[:]...); got != want {
 			t.Fatalf("call %d with %#x: got %q, want %q", nr, args, unix.ErrnoName(got), unix.ErrnoName(want))
@@ -347,7 +347,42 @@ func TestFilterIsItsList(t *testing.T) {
 	}
 }
 
-func holds(when []condition, args [6]uint64) bool {
+func TestFilterThatNotifies(t *testing.T) {
+	program := Assemble([]Case{
+		{unix.SYS_OPENAT, []Condition{AnyOf(2, unix.O_CREAT)}, Notify},
+		{unix.SYS_OPENAT, []Condition{AnyOf(2, unix.O_TRUNC)}, Notify},
+		{unix.SYS_FCHMOD, []Condition{Equals(1, 0)}, Refuse(unix.EPERM)},
+		{unix.SYS_FCHMOD, nil, Notify},
+	})
+	const notify, allow, eperm = 0x7fc00000, 0x7fff0000, 0x00050001 // linux/seccomp.h
+	for _, c := range []struct {
+		nr   uint32
+		args [6]uint64
+		want uint32
+	}{
+		{unix.SYS_OPENAT, [6]uint64{0, 0, unix.O_CREAT}, notify},
+		{unix.SYS_OPENAT, [6]uint64{0, 0, unix.O_TRUNC}, notify},
+		{unix.SYS_OPENAT, [6]uint64{unix.O_CREAT, unix.O_CREAT, unix.O_RDWR, unix.O_CREAT}, allow},
+		{unix.SYS_FCHMOD, [6]uint64{3, 0}, eperm},
+		{unix.SYS_FCHMOD, [6]uint64{3, 0o644}, notify},
+		{unix.SYS_READ, [6]uint64{}, allow},
+	} {
+		if got, err := interpret(program, archHere, c.nr, c.args); err != nil || got != c.want {
+			t.Errorf("call %d with %#x: got %#x, %v, want %#x", c.nr, c.args, got, err, c.want)
+		}
+	}
+}
+
+// TestCodeIsWhatTheKernelReads writes out struct sock_filter by hand.
+func TestCodeIsWhatTheKernelReads(t *testing.T) {
+	got := Code([]unix.SockFilter{{Code: 0x15, Jt: 1, Jf: 2, K: 0x04030201}, {Code: 6, K: 0x7fff0000}})
+	want := []byte{0x15, 0, 1, 2, 1, 2, 3, 4, 6, 0, 0, 0, 0, 0, 0xff, 0x7f}
+	if !slices.Equal(got, want) {
+		t.Errorf("got % x, want % x", got, want)
+	}
+}
+
+func holds(when []Condition, args [6]uint64) bool {
 	for _, c := range when {
 		if (uint32(args[c.arg])&c.mask == c.value) == c.not {
 			return false

@@ -1,4 +1,4 @@
-package landlock
+package restrict
 
 // conditionalHere and unconditionalHere: arm64 has no calls of its own.
 var (

@@ -1,4 +1,4 @@
-package landlock
+package restrict
 
 import "golang.org/x/sys/unix"
 

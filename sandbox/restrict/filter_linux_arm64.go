@@ -1,0 +1,4 @@
+package restrict
+
+// archRefusals: arm64 has no older forms of calls.
+func archRefusals() []Case { return nil }
