@@ -21,6 +21,7 @@ type wiring struct {
 	server   *server.Server
 	settings config.Settings
 	paths    config.Paths
+	known    []sandbox.Provider // every one, usable or not
 
 	closers []func() error // last opened, first closed
 }
@@ -147,6 +148,7 @@ func (w *wiring) openProviders(o wiringOptions) (providers, error) {
 			p.confined = a
 		}
 	}
+	w.known = known
 	p.report = func(ctx context.Context) []sandbox.Report {
 		reports := make([]sandbox.Report, len(known))
 		for i, provider := range known {
