@@ -6,6 +6,7 @@ import (
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/local"
 	"github.com/confine-dev/confine/sandbox/restrict"
+	"github.com/confine-dev/confine/sandbox/view"
 )
 
 const missing = "the kernel does not offer Landlock (it came with Linux 5.13 and can be switched off at boot)"
@@ -26,13 +27,10 @@ func (w *Wrapper) Claims(policy sandbox.Policy, namespaces bool) local.Claims {
 	c := local.Claims{Version: fmt.Sprintf("ABI %d", w.abi.Version), Layers: []string{layerLandlock, layerSeccomp}}
 	if namespaces {
 		c.Layers = append([]string{layerNamespaces}, c.Layers...)
-		c.Facets = insideFacets()
+		c.Facets = view.Facets(policy)
 	} else {
-		c.Facets = w.outsideFacets()
+		c.Facets = w.outsideFacets(policy)
 		c.Remedies = []string{"allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns, or the container's seccomp profile)"}
-	}
-	if policy.Network {
-		c.Facets[sandbox.Network] = sandbox.FacetReport{State: sandbox.Open, Reason: "the network was granted; every service on localhost can be reached as well"}
 	}
 	return c
 }
@@ -47,22 +45,8 @@ func open(reason string) sandbox.FacetReport {
 	return sandbox.FacetReport{State: sandbox.Open, Reason: reason}
 }
 
-// insideFacets holds with namespaces on every Landlock version: the view alone
-// enforces what the ruleset repeats.
-func insideFacets() map[sandbox.Facet]sandbox.FacetReport {
-	return map[sandbox.Facet]sandbox.FacetReport{
-		sandbox.FileWrite:   enforced,
-		sandbox.FileRead:    open("a command can read every file that its user can read, except confine's own and the folders of host services"),
-		sandbox.Network:     enforced,
-		sandbox.UnixSockets: partial("sockets in /run, /tmp and the user's runtime folder are hidden; sockets elsewhere, such as in the home folder, can be reached"),
-		sandbox.Processes:   enforced,
-		sandbox.Metadata:    enforced,
-		sandbox.Devices:     enforced,
-	}
-}
-
 // outsideFacets holds where the host refuses namespaces.
-func (w *Wrapper) outsideFacets() map[sandbox.Facet]sandbox.FacetReport {
+func (w *Wrapper) outsideFacets(policy sandbox.Policy) map[sandbox.Facet]sandbox.FacetReport {
 	facets := map[sandbox.Facet]sandbox.FacetReport{
 		sandbox.FileWrite:   enforced,
 		sandbox.FileRead:    open("a command can read every file that its user can read, confine's own among them"),
@@ -80,6 +64,9 @@ func (w *Wrapper) outsideFacets() map[sandbox.Facet]sandbox.FacetReport {
 	}
 	if !w.abi.Scopes {
 		facets[sandbox.Processes] = open(fmt.Sprintf("without namespaces Landlock ABI %d cannot refuse signals to other processes (ABI 6, Linux 6.12, can)", w.abi.Version))
+	}
+	if policy.Network {
+		facets[sandbox.Network] = view.NetworkGranted
 	}
 	return facets
 }

@@ -24,6 +24,15 @@ type Rule struct {
 	Root   *sandbox.Root // what must be found at Path; nil: whatever is there
 }
 
+// Granted allows writing to a folder or regular file that was declared, and to
+// nothing that is there in its stead.
+func Granted(root *sandbox.Root) Rule {
+	if root.File {
+		return Rule{Path: root.Path, Rights: OnContent, Root: root}
+	}
+	return Rule{Path: root.Path, Rights: InFolder, Root: root}
+}
+
 // Scopes are what a process may not reach outside its own domain.
 type Scopes uint64
 

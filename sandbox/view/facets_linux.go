@@ -1,0 +1,28 @@
+package view
+
+import "github.com/confine-dev/confine/sandbox"
+
+// Facets says what is governed for a command in a planned view, in namespaces of
+// its own and with the refusals and privileges of package restrict. Landlock
+// repeats it, in every version.
+func Facets(policy sandbox.Policy) map[sandbox.Facet]sandbox.FacetReport {
+	enforced := sandbox.FacetReport{State: sandbox.Enforced}
+	facets := map[sandbox.Facet]sandbox.FacetReport{
+		sandbox.FileWrite: enforced,
+		sandbox.FileRead: {State: sandbox.Open,
+			Reason: "a command can read every file that its user can read, except confine's own and the folders of host services"},
+		sandbox.Network: enforced,
+		sandbox.UnixSockets: {State: sandbox.Partial,
+			Reason: "sockets in /run, /tmp and the user's runtime folder are hidden; sockets elsewhere, such as in the home folder, can be reached"},
+		sandbox.Processes: enforced,
+		sandbox.Metadata:  enforced,
+		sandbox.Devices:   enforced,
+	}
+	if policy.Network {
+		facets[sandbox.Network] = NetworkGranted
+	}
+	return facets
+}
+
+// NetworkGranted is the facet of the network wherever it was granted.
+var NetworkGranted = sandbox.FacetReport{State: sandbox.Open, Reason: "the network was granted; every service on localhost can be reached as well"}

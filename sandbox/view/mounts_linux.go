@@ -1,0 +1,128 @@
+package view
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/local"
+)
+
+// builder fills in the mounts of a plan. What comes later knows what is there
+// already and takes its place.
+type builder struct {
+	plan    *Plan
+	request local.Request
+	writes  bool // the roots are writable
+}
+
+// add puts a mount among the others, in place of one with the same path.
+func (b *builder) add(m Mount) {
+	i, found := slices.BinarySearchFunc(b.plan.Mounts, m.Path, func(have Mount, path string) int { return strings.Compare(have.Path, path) })
+	if found {
+		b.plan.Mounts[i] = m
+		return
+	}
+	b.plan.Mounts = slices.Insert(b.plan.Mounts, i, m) // a folder's path begins those of what is in it, and so comes first
+}
+
+// around is the innermost mount that holds a path.
+func (b *builder) around(path string) (m Mount, ok bool) {
+	for _, outer := range b.plan.Mounts {
+		if sandbox.Within(path, outer.Path) {
+			m, ok = outer, true // inner ones come later
+		}
+	}
+	return m, ok
+}
+
+// temporary is the session's /tmp. In read-only mode nothing is kept, and the
+// run gets one of its own.
+func (b *builder) temporary() {
+	m := Mount{Path: b.plan.tmp, Writable: true, Why: "making temporary files"}
+	if b.writes {
+		m.Source, m.Why = b.request.Tmp, "showing the session's temporary files"
+	}
+	b.add(m)
+}
+
+// roots are writable or, in read-only mode, shown where they would be hidden.
+func (b *builder) roots() {
+	for _, root := range b.request.Policy.Roots {
+		if b.writes || b.plan.Covered(root.Path) {
+			b.add(declared("binding the workspace folder", root, b.writes))
+		}
+	}
+}
+
+// protected are paths inside roots that stay read-only.
+func (b *builder) protected() {
+	for _, path := range b.request.Policy.Protected {
+		info, err := os.Lstat(path)
+		if err != nil || info.Mode()&os.ModeSymlink != 0 {
+			continue
+		}
+		b.add(Mount{Path: path, Source: path, File: !info.IsDir(), Why: why("protecting", path)})
+	}
+}
+
+// granted are what was granted one by one. What can be written anyway gets no
+// mount: a file that is one can be neither renamed nor removed.
+func (b *builder) granted() {
+	byPath := func(a, b *sandbox.Root) int { return strings.Compare(a.Path, b.Path) }
+	for _, root := range slices.SortedFunc(slices.Values(b.request.Policy.Writable), byPath) {
+		if m, ok := b.around(root.Path); !ok || !m.Writable || !m.own() {
+			b.add(declared("granting writes to", root, true))
+		}
+	}
+	for _, root := range slices.SortedFunc(slices.Values(b.request.Policy.Readable), byPath) {
+		if m, ok := b.around(root.Path); b.plan.Covered(root.Path) && (!ok || !m.own()) {
+			b.add(declared("showing", root, false))
+		}
+	}
+}
+
+// caches are the session's layers of the tool caches: what is written to them
+// never reaches the host. Where the host's own were granted there is no layer.
+func (b *builder) caches() {
+	for _, c := range b.request.Caches {
+		if m, ok := b.around(c.Path); ok && m.Root != nil && m.Writable {
+			continue
+		}
+		b.add(Mount{Path: c.Path, Source: c.Layer, Writable: true, Why: why("opening the cache", c.Path)})
+	}
+}
+
+// visible are what would be hidden though the command needs it.
+func (b *builder) visible() {
+	for _, path := range append(slices.Clone(b.request.Visible), systemPaths...) {
+		b.show(path, func(mode os.FileMode) bool { return mode.IsDir() || mode.IsRegular() })
+	}
+	// A folder here would be one of host services.
+	b.show(b.request.Program, func(mode os.FileMode) bool { return mode.IsRegular() && mode&0o111 != 0 })
+}
+
+// show shows what a path leads to, if it is hidden and of an accepted mode.
+func (b *builder) show(path string, accept func(os.FileMode) bool) {
+	path = real(path)
+	if !b.plan.Covered(path) || slices.Contains(b.plan.covers(), path) {
+		return
+	}
+	if m, ok := b.around(path); ok && m.own() {
+		return // comes along
+	}
+	info, err := os.Stat(path)
+	if err != nil || !accept(info.Mode()) {
+		return
+	}
+	b.add(Mount{Path: path, Source: path, File: !info.IsDir(), Why: why("showing", path)})
+}
+
+// declared is the mount of what was declared, which is compared.
+func declared(doing string, root *sandbox.Root, writable bool) Mount {
+	return Mount{Path: root.Path, Source: root.Path, File: root.File, Writable: writable, Root: root, Why: why(doing, root.Path)}
+}
+
+func why(doing, path string) string { return doing + " " + strconv.Quote(path) }
