@@ -91,10 +91,13 @@ const maxMessage = 64 << 10
 
 var errNoDescriptors = errors.New("no descriptors came")
 
-// receiveFiles reads one message with descriptors.
-func receiveFiles(socket *os.File, count int) (text string, files []*os.File, err error) {
-	data, control := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4*count))
-	n, cn, _, _, err := unix.Recvmsg(int(socket.Fd()), data, control, unix.MSG_CMSG_CLOEXEC)
+// receiveFiles reads one message of at most size bytes with descriptors.
+func receiveFiles(socket *os.File, size, count int) (text string, files []*os.File, err error) {
+	data, control := make([]byte, size), make([]byte, unix.CmsgSpace(4*count))
+	n, cn, err := 0, 0, error(unix.EINTR)
+	for err == unix.EINTR {
+		n, cn, _, _, err = unix.Recvmsg(int(socket.Fd()), data, control, unix.MSG_CMSG_CLOEXEC)
+	}
 	if err != nil {
 		return "", nil, err
 	}

@@ -27,6 +27,11 @@ const (
 	fdHigh    = 64 // where descriptors wait for their final number
 )
 
+// blockSignals keeps every signal from the init until it looks for them.
+func (s *Script) blockSignals() {
+	s.Call("blocking signals", unix.SYS_RT_SIGPROCMASK, Int(unix.SIG_SETMASK), Bytes(slices.Repeat([]byte{0xff}, 8)), Int(0), Int(8))
+}
+
 // scriptFile holds a command in memory; name is its path for the shell.
 func scriptFile(command string) (file *os.File, name string, err error) {
 	fd, err := unix.MemfdCreate("command", unix.MFD_CLOEXEC)
@@ -45,7 +50,7 @@ var scriptPath = fmt.Sprintf("/proc/self/fd/%d", fdScript)
 
 // compile makes the whole program of a child: join the session, clone into the
 // run's namespaces, prepare, place the descriptors, confine, become the init.
-func (e *Engine) compile(spec sandbox.Spec, program resolved, l *Launch, s *session, p *pipes) (*program, error) {
+func (e *Engine) compile(spec sandbox.Spec, program resolved, l *Launch, s *session, p *pipes, filter []unix.SockFilter) (*program, error) {
 	script := &Script{}
 	script.Call("letting go of the server's end", unix.SYS_CLOSE, Int(e.life.Fd()))
 	onward, flags := -1, uintptr(0)
@@ -60,19 +65,37 @@ func (e *Engine) compile(spec sandbox.Spec, program resolved, l *Launch, s *sess
 	}
 	// A server that died before that is not noticed by the signal: nobody holds
 	// the other end of this socket then, and sending fails with EPIPE.
-	script.Call("seeing that the server lives", unix.SYS_SENDTO, Int(e.peer.Fd()), Bytes([]byte{0}), Int(0), Int(unix.MSG_NOSIGNAL))
-	script.Call("blocking signals", unix.SYS_RT_SIGPROCMASK, Int(unix.SIG_SETMASK), Bytes(slices.Repeat([]byte{0xff}, 8)), Int(0), Int(8))
+	e.seeServer(script)
+	script.blockSignals()
 	script.Call("leaving the server's session", unix.SYS_SETSID)
 
 	base := script.Append(&l.Prepare)
+	control := Ref(0)
+	if filter != nil {
+		control = script.keep("keeping the socket to the server", p.controlChild)
+	}
 	init := script.place(e.init, program, l, base+l.Ruleset, p)
 	e.inherited.restore(script)
 	script.Append(&l.Confine)
+	if filter != nil {
+		script.handOver(Result(control), script.listen(filter))
+	}
 	script.Call(stepChdir, unix.SYS_CHDIR, Text(spec.Dir))
 	if err := script.execute(init, e.home.id, program, environment(spec.Env, l.Env, l.Defaults), l); err != nil {
 		return nil, err
 	}
 	return newProgram(script, onward, flags), nil
+}
+
+// seeServer adds the call that fails if the server is dead.
+func (e *Engine) seeServer(script *Script) {
+	script.Call("seeing that the server lives", unix.SYS_SENDTO, Int(e.peer.Fd()), Bytes([]byte{0}), Int(0), Int(unix.MSG_NOSIGNAL))
+}
+
+// keep copies a descriptor away from the low numbers, which are about to be
+// given to others.
+func (s *Script) keep(what string, file *os.File) Ref {
+	return s.Call(what, unix.SYS_FCNTL, Int(file.Fd()), Int(unix.F_DUPFD_CLOEXEC), Int(fdHigh))
 }
 
 // join enters what the session's runs share.
@@ -87,49 +110,46 @@ func (s *Script) join(session *session, sharedNetwork bool) {
 // place puts every descriptor where the init expects it and arranges for all
 // others to be closed. Result: the init's program.
 func (s *Script) place(init *os.File, program resolved, l *Launch, ruleset Ref, p *pipes) Ref {
-	// First away from the low numbers, which are about to be overwritten.
-	high := func(what string, fd Arg) Ref {
-		return s.Call(what, unix.SYS_FCNTL, fd, Int(unix.F_DUPFD_CLOEXEC), Int(fdHigh))
-	}
-	initFd := high("keeping the init's program", Int(init.Fd()))
-	type target struct {
-		number int
-		from   Ref
-	}
-	targets := []target{{fdStatus, high("keeping the status pipe", Int(p.statusWrite.Fd()))}}
+	initFd := s.keep("keeping the init's program", init)
+	targets := []target{{fdStatus, s.keep("keeping the status pipe", p.statusWrite)}}
 	if l.HasRuleset {
-		targets = append(targets, target{fdRuleset, high("keeping the ruleset", Result(ruleset))})
+		targets = append(targets, target{fdRuleset, s.Call("keeping the ruleset", unix.SYS_FCNTL, Result(ruleset), Int(unix.F_DUPFD_CLOEXEC), Int(fdHigh))})
 	}
 	if program.script != nil {
-		targets = append(targets, target{fdScript, high("keeping the command", Int(program.script.Fd()))})
+		targets = append(targets, target{fdScript, s.keep("keeping the command", program.script)})
 	}
 	for number, file := range []*os.File{p.stdinRead, p.stdoutWrite, p.stderrWrite} {
-		targets = append(targets, target{number, high("keeping the command's streams", Int(file.Fd()))})
+		targets = append(targets, target{number, s.keep("keeping the command's streams", file)})
 	}
+	s.placeAll(targets, fdFree)
+	return initFd
+}
+
+// target is the number that a descriptor is to have.
+type target struct {
+	number int
+	from   Ref
+}
+
+// placeAll gives descriptors their numbers and arranges for all others to be
+// closed: below free at once, the rest when a program is executed.
+func (s *Script) placeAll(targets []target, free int) {
 	taken := map[int]bool{}
 	for _, t := range targets {
 		s.Call("placing descriptors", unix.SYS_DUP3, Result(t.from), Int(t.number), Int(0))
 		taken[t.number] = true
 	}
-	for number := fdStatus; number < fdFree; number++ {
+	for number := fdStatus; number < free; number++ {
 		if !taken[number] {
 			s.Call("closing descriptors", unix.SYS_CLOSE_RANGE, Int(number), Int(number), Int(0))
 		}
 	}
-	s.Call("closing descriptors", unix.SYS_CLOSE_RANGE, Int(fdFree), Int(uintptr(^uint32(0))), Int(unix.CLOSE_RANGE_CLOEXEC))
-	return initFd
+	s.Call("closing descriptors", unix.SYS_CLOSE_RANGE, Int(free), Int(uintptr(^uint32(0))), Int(unix.CLOSE_RANGE_CLOEXEC))
 }
 
 // execute becomes the init, which executes the program.
 func (s *Script) execute(init Ref, server string, program resolved, env []string, l *Launch) error {
-	flags := 0
-	if l.HasRuleset {
-		flags |= initLandlock
-	}
-	if !l.Namespaces {
-		flags |= initTree
-	}
-	argv, err := texts(append([]string{initName(flags, server), program.path}, program.argv...))
+	argv, err := texts(append([]string{"confine", initName(l.initFlags(), server), program.path}, program.argv...))
 	if err != nil {
 		return fmt.Errorf("the command's arguments hold a NUL byte: %w", err)
 	}
@@ -140,6 +160,21 @@ func (s *Script) execute(init Ref, server string, program resolved, env []string
 	s.Call(stepInit, unix.SYS_EXECVEAT, Result(init), Text(""), argv, envp, Int(unix.AT_EMPTY_PATH))
 	return nil
 }
+
+// initFlags are what the init of a launch is told.
+func (l *Launch) initFlags() int {
+	flags := 0
+	if l.HasRuleset {
+		flags |= initLandlock
+	}
+	if !l.isolated() {
+		flags |= initTree
+	}
+	return flags
+}
+
+// isolated reports whether a run has namespaces of its own, whoever makes them.
+func (l *Launch) isolated() bool { return l.Namespaces || l.Runner != nil }
 
 // environment lets replacements win over the command's own variables, and these
 // over defaults.

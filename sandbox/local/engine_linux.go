@@ -24,7 +24,10 @@ type Options struct {
 	// Log gets what nobody else is told; nil discards it.
 	Log *slog.Logger
 
-	// NoNamespaces behaves as on a host that refuses user namespaces.
+	// Observer, if set, sees what confined commands are refused.
+	Observer Observer
+
+	// NoNamespaces behaves as on a host that refuses user namespaces to confine.
 	NoNamespaces bool
 
 	// OwnsChildren says that this process starts no children but the engine's,
@@ -90,7 +93,7 @@ func (e *Engine) open() (err error) {
 	if e.self, err = openSelf(); err != nil {
 		return err
 	}
-	if e.init, err = openInit(); err != nil {
+	if e.init, err = openInit(orders{}); err != nil {
 		return err
 	}
 	e.inherited.init = e.init
@@ -105,8 +108,9 @@ func (e *Engine) open() (err error) {
 	}
 	e.sweeping.Go(func() { sweep(e.options.StateDir) })
 	e.spawner = newSpawner()
-	e.guard = &guardian{home: e.home, log: e.log}
-	return nil
+	e.guard = &guardian{home: e.home, log: e.log, held: map[int]*os.File{}, told: map[int]bool{}}
+	e.guard.table, err = newProgressTable()
+	return err
 }
 
 // Name implements sandbox.Provider.
@@ -236,22 +240,35 @@ func (e *Engine) visible(spec sandbox.Spec) []string {
 
 // launch executes a launch and returns once the command began.
 func (e *Engine) launch(spec sandbox.Spec, program resolved, l *Launch, s *session) (*run, error) {
+	var filter []unix.SockFilter
+	if e.options.Observer != nil && l.Facts.Mode.Confined() {
+		filter = e.options.Observer.Filter(l.isolated())
+	}
 	p, err := openPipes(spec.Stdin != nil)
 	if err != nil {
 		return nil, err
 	}
 	defer p.close()
-	compiled, err := e.compile(spec, program, l, s, p)
-	if err != nil {
-		return nil, err
+	if filter != nil || l.Runner != nil {
+		if err := p.openControl(); err != nil {
+			return nil, err
+		}
 	}
-	leader, err := e.spawn(compiled, p, !l.Namespaces)
+	leader, listener, err := e.spawn(spec, program, l, s, p, filter)
 	if err != nil {
 		return nil, err
 	}
 	r := newRun(spec, l.Facts, sandbox.CaptureOptions{Quota: &e.quota})
 	r.leader = leader
 	r.writable = l.Writable
+	if listener != nil {
+		// Before anything else: the command may wait for its first answer.
+		r.observed = e.watch(listener, spec.Policy, l)
+	}
+	if err := leader.begin(); err != nil {
+		r.endWatch()
+		return nil, err
+	}
 	if !s.add(r) {
 		r.kill() // the session is being closed
 	}
@@ -260,29 +277,71 @@ func (e *Engine) launch(spec sandbox.Spec, program resolved, l *Launch, s *sessi
 	return r, nil
 }
 
-// spawn runs a compiled launch and waits for the init's first word.
-func (e *Engine) spawn(compiled *program, p *pipes, tree bool) (*initLeader, error) {
+// spawn makes the child of a launch. listener is its observer's, if there is one.
+func (e *Engine) spawn(spec sandbox.Spec, program resolved, l *Launch, s *session, p *pipes, filter []unix.SockFilter) (_ *initLeader, listener *os.File, _ error) {
+	if l.Runner != nil {
+		return e.spawnRunner(spec, program, l, s, p, filter)
+	}
+	compiled, err := e.compile(spec, program, l, s, p, filter)
+	if err != nil {
+		return nil, nil, err
+	}
 	pid, err := e.spawner.spawn(compiled)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p.closeChildEnds() // else the end of the init would not be seen
-	l := &initLeader{pid: pid, status: p.takeStatus(), tree: tree, engine: e}
-	if l.pidfd, err = unix.PidfdOpen(pid, 0); err != nil {
+	leader := &initLeader{pid: pid, status: p.takeStatus(), tree: !l.Namespaces, engine: e}
+	if leader.pidfd, err = unix.PidfdOpen(pid, 0); err != nil {
 		unix.Kill(pid, unix.SIGKILL) // our child, not reaped: the number is its own
 		children.reap(pid)
-		l.status.Close()
-		return nil, fmt.Errorf("opening the init: %w", err)
+		leader.status.Close()
+		return nil, nil, fmt.Errorf("opening the init: %w", err)
 	}
-	if err := l.begun(); err != nil {
-		l.send(unix.SIGKILL)
-		if l.tree {
-			l.endOrphans()
-		}
-		l.abandon()
-		return nil, err
+	if filter == nil {
+		return leader, nil, nil
 	}
-	return l, nil
+	files, err := receiveHandOver(p.control, 1)
+	if err != nil {
+		leader.giveUp()
+		return nil, nil, err
+	}
+	return leader, files[0], nil
+}
+
+// spawnRunner makes the child that becomes a runner and waits for its init.
+func (e *Engine) spawnRunner(spec sandbox.Spec, program resolved, l *Launch, s *session, p *pipes, filter []unix.SockFilter) (_ *initLeader, listener *os.File, _ error) {
+	if err := p.openRunner(); err != nil {
+		return nil, nil, err
+	}
+	compiled, image, err := e.compileRunner(spec, program, l, s, p, filter)
+	if err != nil {
+		return nil, nil, err
+	}
+	pid, err := e.spawner.spawn(compiled)
+	image.Close()
+	if err != nil {
+		return nil, nil, err
+	}
+	p.closeChildEnds()
+	leader := &initLeader{pid: pid, pidfd: -1, status: p.takeStatus(), engine: e, orders: insideRunner(spec, program, l, filter).names()}
+	count := 1
+	if filter != nil {
+		count = 2
+	}
+	files, err := receiveHandOver(p.control, count)
+	if err != nil {
+		return nil, nil, leader.runnerFailed(l.Runner, p, err)
+	}
+	leader.pidfd, err = unix.FcntlInt(files[0].Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	files[0].Close()
+	if err != nil {
+		return nil, nil, leader.runnerFailed(l.Runner, p, fmt.Errorf("keeping the init: %w", err))
+	}
+	if filter != nil {
+		listener = files[1]
+	}
+	return leader, listener, nil
 }
 
 // session returns the session of a key, making it on first use. It is not taken
@@ -363,6 +422,9 @@ func (e *Engine) close() error {
 	var err error
 	if e.guard != nil {
 		e.guard.close()
+		if e.guard.table != nil {
+			e.guard.table.file.Close()
+		}
 	}
 	if e.home != nil {
 		err = e.home.remove() // nothing is left to do, unless the guardian failed

@@ -1,27 +1,32 @@
 package local
 
 import (
+	"encoding/binary"
 	"log/slog"
 	"os"
 	"os/signal"
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 // guardian is the server's view of the process that cleans up after it.
 type guardian struct {
-	home *home
-	log  *slog.Logger
+	home  *home
+	log   *slog.Logger
+	table *progressTable
 
 	mu     sync.Mutex
-	pipe   *os.File      // guarded by mu: closing it wakes the guardian
-	pid    int           // guarded by mu
-	gone   chan struct{} // guarded by mu: closed when the present guardian was reaped
-	closed bool          // guarded by mu
-	deaths int           // guarded by mu: how often it had to be started again
+	socket *os.File         // guarded by mu: closing it wakes the guardian
+	held   map[int]*os.File // guarded by mu: copies of listeners, by slot, of the runs that are watched
+	told   map[int]bool     // guarded by mu: which of them the guardian should know
+	pid    int              // guarded by mu
+	gone   chan struct{}    // guarded by mu: closed when the present guardian was reaped
+	closed bool             // guarded by mu
+	deaths int              // guarded by mu: how often it had to be started again
 }
 
 // maxGuardians bounds how often a dying guardian is replaced.
@@ -34,19 +39,64 @@ func (g *guardian) start() error {
 	if g.pid != 0 || g.closed {
 		return nil
 	}
-	read, write, err := os.Pipe()
+	ours, theirs, err := socketPair(unix.SOCK_SEQPACKET)
 	if err != nil {
 		return err
 	}
-	pid, err := startSelf(&syscall.SysProcAttr{Setsid: true}, []string{"__guardian", g.home.dir, g.home.id}, read, g.home.lock)
-	read.Close()
+	pid, err := startSelf(&syscall.SysProcAttr{Setsid: true}, []string{"__guardian", g.home.dir, g.home.id}, theirs, g.home.lock, g.table.file)
+	theirs.Close()
 	if err != nil {
-		write.Close()
+		ours.Close()
 		return err
 	}
-	g.pid, g.pipe, g.gone = pid, write, make(chan struct{})
+	g.pid, g.socket, g.gone = pid, ours, make(chan struct{})
+	for slot := range g.told {
+		g.tell(slot)
+	}
 	go g.watch(pid, g.gone)
 	return nil
+}
+
+// hold keeps a copy of a listener until it is released.
+func (g *guardian) hold(slot int, listener *os.File) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held[slot] = listener
+}
+
+// stand lets the guardian stand in for the observer of a run that still has the
+// slot.
+func (g *guardian) stand(slot int, listener *os.File) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.held[slot] == listener {
+		g.told[slot] = true
+		g.tell(slot)
+	}
+}
+
+// tell sends the guardian a listener. g.mu is held. That the guardian is gone is
+// no failure: the next one is told.
+func (g *guardian) tell(slot int) {
+	if g.pid == 0 {
+		return
+	}
+	err := unix.Sendmsg(int(g.socket.Fd()), noticeBytes(slot), unix.UnixRights(int(g.held[slot].Fd())), nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	if err != nil {
+		g.log.Warn("the guardian cannot be told of a run", "error", err)
+	}
+}
+
+// release says that a run is over.
+func (g *guardian) release(slot int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if listener := g.held[slot]; listener != nil {
+		listener.Close()
+	}
+	delete(g.held, slot)
+	delete(g.told, slot)
+	g.table.put(slot)
 }
 
 // watch reaps a guardian and replaces one that died too early.
@@ -54,7 +104,7 @@ func (g *guardian) watch(pid int, gone chan struct{}) {
 	err := waitChild(pid)
 	g.mu.Lock()
 	g.pid = 0
-	g.pipe.Close()
+	g.socket.Close()
 	g.deaths++
 	again := !g.closed && g.deaths < maxGuardians
 	close(gone)
@@ -74,7 +124,7 @@ func (g *guardian) close() {
 	gone := g.gone
 	alive := g.pid != 0
 	if alive {
-		g.pipe.Close()
+		g.socket.Close()
 	}
 	g.mu.Unlock()
 	if alive {
@@ -88,8 +138,8 @@ const guardianTime = 10 * time.Second
 
 // guardianMain waits until its server ended, then ends what is left of the
 // server's runs and removes its folder. args are the folder and the server's
-// id; descriptor 3 is a pipe whose other end only the server holds, and 4 the
-// locked lock file.
+// id; descriptor 3 is a socket whose other end only the server holds, 4 the
+// locked lock file, 5 the table of progress.
 func guardianMain(args []string) int {
 	if len(args) != 2 {
 		return 2
@@ -97,19 +147,45 @@ func guardianMain(args []string) int {
 	// Nothing but the end of the server ends the guardian.
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE, unix.SIGUSR1, unix.SIGUSR2)
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	buffer := make([]byte, 64)
-	for {
-		n, err := unix.Read(3, buffer)
-		if err == unix.EINTR {
-			continue
-		}
-		if n <= 0 {
-			break
-		}
+	table, err := mapProgress(5, progressSlots*int(unsafe.Sizeof(Progress{})))
+	if err != nil {
+		return 2
+	}
+	for _, run := range standBy(os.NewFile(3, "server"), table) {
+		go run.answerAll() // until it is ended below
 	}
 	clean := endRuns(args[1], guardianTime)
 	if err := removeTree(args[0]); err != nil || !clean {
 		return 1 // the next server sweeps
 	}
 	return 0
+}
+
+// standBy stands in for the server until it has ended. Result: the runs that it
+// left.
+func standBy(server *os.File, table []Progress) map[int]*standIn {
+	s := &standIns{progress: table, runs: map[int]*standIn{}}
+	for {
+		wait := -1
+		if len(s.runs) > 0 {
+			wait = int(stillTime / time.Millisecond)
+		}
+		poll := []unix.PollFd{{Fd: int32(server.Fd()), Events: unix.POLLIN}}
+		n, err := unix.Poll(poll, wait)
+		if err == unix.EINTR {
+			continue
+		}
+		if n == 0 {
+			s.look()
+			continue
+		}
+		text, files, err := receiveFiles(server, 4, 1)
+		if err == errNoDescriptors && len(text) == 4 {
+			continue // it had none left to take one
+		}
+		if err != nil {
+			return s.runs
+		}
+		s.add(notice{int(binary.NativeEndian.Uint32([]byte(text))), files[0]})
+	}
 }

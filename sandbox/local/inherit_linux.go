@@ -67,7 +67,7 @@ func fileLimit(init *os.File) *unix.Rlimit {
 	children.mu.RLock() // until the number is noted
 	defer children.mu.RUnlock()
 	const program = 4 // the init's place among the descriptors
-	pid, err := syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", program), []string{initName(0, "limits"), "/"},
+	pid, err := syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", program), []string{"confine", initName(0, "limits"), "/"},
 		&syscall.ProcAttr{Files: []uintptr{n, n, n, n, init.Fd()}, Env: []string{}})
 	if err != nil {
 		return nil

@@ -6,28 +6,32 @@
 // opens nothing, and does this:
 //
 //   1. become non-dumpable, so that nothing in the run can look into it;
-//   2. vfork the command: own session, death signal (and a look whether it
+//   2. make the calls of its orders (orders_linux.go), which lie in the image;
+//   3. vfork the command: own session, death signal (and a look whether it
 //      came too late), Landlock if asked, an empty signal mask,
-//      execve(argv[1], argv+2, envp);
-//   3. write a record to descriptor 3: started with its pid, or which of
-//      Landlock (2) and execve (3) failed with which errno;
-//   4. close everything but descriptor 3;
-//   5. for ever: take a signal. Reap on SIGCHLD; when the command ended write
+//      execve(argv[2], argv+3, envp) or what the orders say;
+//   4. write a record to descriptor 3: started with its pid, or which of
+//      Landlock (2), execve (3) and the orders (5) failed with which errno;
+//   5. close everything but descriptor 3;
+//   6. for ever: take a signal. Reap on SIGCHLD; when the command ended write
 //      its wait status, then end (which ends the PID namespace) or, in tree
 //      mode, stay until no child is left. Forward every other signal that
 //      comes from outside to the command's process group.
 //
-// All signals are blocked by whoever executes it. argv[0] is
+// All signals are blocked by whoever executes it, or by its orders. argv[1] is
 // "confine-init:X:…" where X-'a' holds the flags: 1 Landlock ruleset in
 // descriptor 4; 2 tree mode.
 //
 // A record is two native-endian 32-bit numbers: kind and value. Kinds: 1
 // started (pid), 2 Landlock failed (errno), 3 execve failed (errno), 4 ended
-// (wait status).
+// (wait status), 5 a call of the orders failed (its index * 4096 + errno).
 //
 // Registers kept: R12 argv, R13 envp, R14 flags, R15 pid of the command, BX
 // its state (0 running, 1 ended). Scratch on the stack, from R9 up:
-// 0 record, 8 wait status, 16 signal set, 24 own pid, 32 siginfo.
+// 0 record, 8 wait status, 16 signal set, 24 own pid, 32 siginfo. While the
+// orders are carried out: BX the present call, R15 its index.
+
+#define ORDERS 0x800000
 
 #define SYS_write 1
 #define SYS_rt_sigprocmask 14
@@ -48,7 +52,7 @@ TEXT ·initProgram(SB),NOSPLIT|NOFRAME,$0
 	MOVQ	0(SP), AX	// argc
 	LEAQ	8(SP), R12	// argv
 	LEAQ	16(SP)(AX*8), R13	// envp
-	MOVQ	0(R12), BX
+	MOVQ	8(R12), BX
 	MOVBLZX	13(BX), R14
 	SUBL	$97, R14
 	SUBQ	$256, SP
@@ -59,10 +63,82 @@ TEXT ·initProgram(SB),NOSPLIT|NOFRAME,$0
 	MOVQ	$4, DI
 	MOVQ	$0, SI
 	SYSCALL
-	MOVQ	$SYS_prctl, AX	// PR_SET_NAME argv[0]
+	MOVQ	$SYS_prctl, AX	// PR_SET_NAME argv[1]
 	MOVQ	$15, DI
-	MOVQ	0(R12), SI
+	MOVQ	8(R12), SI
 	SYSCALL
+
+	MOVQ	$ORDERS, CX
+	MOVQ	8(CX), BX
+	MOVQ	$0, R15
+order:
+	MOVQ	$ORDERS, CX
+	CMPQ	R15, 0(CX)
+	JEQ	ordered
+	MOVQ	56(BX), DX	// which arguments are results
+	MOVQ	$0, AX
+resolve:
+	TESTQ	DX, DX
+	JZ	call
+	SHRQ	$1, DX
+	JCC	resolved
+	MOVQ	8(BX)(AX*8), CX
+	IMULQ	$112, CX
+	MOVQ	$ORDERS, SI
+	ADDQ	8(SI), CX
+	MOVQ	104(CX), CX
+	MOVQ	CX, 8(BX)(AX*8)
+resolved:
+	INCQ	AX
+	JMP	resolve
+call:
+	MOVQ	0(BX), AX
+	MOVQ	8(BX), DI
+	MOVQ	16(BX), SI
+	MOVQ	24(BX), DX
+	MOVQ	32(BX), R10
+	MOVQ	40(BX), R8
+	MOVQ	48(BX), R9
+	SYSCALL
+	MOVQ	AX, 104(BX)
+	CMPQ	AX, $-4095
+	JCS	worked
+	NEGQ	AX
+	CMPQ	AX, 64(BX)
+	JNE	orderFailed
+worked:
+	MOVQ	72(BX), CX
+	TESTQ	CX, CX
+	JZ	compare
+	MOVQ	104(BX), AX
+	MOVL	AX, (CX)
+compare:
+	MOVQ	80(BX), SI
+	MOVQ	88(BX), DI
+	MOVQ	96(BX), CX
+comparing:
+	TESTQ	CX, CX
+	JZ	done
+	MOVBLZX	-1(SI)(CX*1), AX
+	MOVBLZX	-1(DI)(CX*1), DX
+	DECQ	CX
+	CMPL	AX, DX
+	JEQ	comparing
+	MOVQ	$116, AX	// ESTALE
+	JMP	orderFailed
+done:
+	ADDQ	$112, BX
+	INCQ	R15
+	JMP	order
+orderFailed:
+	SHLQ	$12, R15
+	ORQ	AX, R15
+	MOVQ	SP, R9
+	MOVL	$5, 0(R9)
+	MOVL	R15, 4(R9)
+	JMP	failed
+ordered:
+	MOVQ	SP, R9
 	TESTL	$2, R14
 	JZ	start
 	MOVQ	$SYS_prctl, AX	// PR_SET_CHILD_SUBREAPER 1
@@ -127,10 +203,17 @@ execute:
 	MOVQ	$0, DX
 	MOVQ	$8, R10
 	SYSCALL
-	MOVQ	$SYS_execve, AX
-	MOVQ	8(R12), DI
-	LEAQ	16(R12), SI
+	MOVQ	16(R12), DI
+	LEAQ	24(R12), SI
 	MOVQ	R13, DX
+	MOVQ	$ORDERS, CX
+	CMPQ	16(CX), $0
+	JEQ	program
+	MOVQ	16(CX), DI
+	MOVQ	24(CX), SI
+	MOVQ	32(CX), DX
+program:
+	MOVQ	$SYS_execve, AX
 	SYSCALL
 	MOVL	$3, BX
 commandFailed:

@@ -3,7 +3,10 @@
 // The same program as init_linux_amd64.s, which explains it.
 //
 // Registers kept: R19 argv, R20 envp, R21 flags, R22 pid of the command, R23
-// its state, R24 the scratch area.
+// its state, R24 the scratch area. While the orders are carried out: R25 their
+// calls, R23 the present one, R22 its index, R26 the orders.
+
+#define ORDERS 0x800000
 
 #define SYS_write 64
 #define SYS_exit_group 94
@@ -26,7 +29,7 @@ TEXT ·initProgram(SB),NOSPLIT|NOFRAME,$0
 	ADD	$8, R9, R19	// argv
 	ADD	$16, R9, R20
 	ADD	R10<<3, R20, R20	// envp
-	MOVD	0(R19), R11
+	MOVD	8(R19), R11
 	MOVBU	13(R11), R21
 	SUB	$97, R21, R21
 	SUB	$256, R9, R24
@@ -37,10 +40,80 @@ TEXT ·initProgram(SB),NOSPLIT|NOFRAME,$0
 	MOVD	$0, R1
 	MOVD	$SYS_prctl, R8
 	SVC
-	MOVD	$15, R0	// PR_SET_NAME argv[0]
-	MOVD	0(R19), R1
+	MOVD	$15, R0	// PR_SET_NAME argv[1]
+	MOVD	8(R19), R1
 	MOVD	$SYS_prctl, R8
 	SVC
+
+	MOVD	$ORDERS, R26
+	MOVD	8(R26), R25
+	MOVD	R25, R23
+	MOVD	$0, R22
+order:
+	MOVD	0(R26), R9
+	CMP	R9, R22
+	BEQ	ordered
+	MOVD	56(R23), R9	// which arguments are results
+	ADD	$8, R23, R10
+resolve:
+	CBZ	R9, call
+	TBZ	$0, R9, resolved
+	MOVD	0(R10), R11
+	MOVD	$112, R12
+	MUL	R12, R11, R11
+	ADD	R25, R11, R11
+	MOVD	104(R11), R11
+	MOVD	R11, 0(R10)
+resolved:
+	LSR	$1, R9, R9
+	ADD	$8, R10, R10
+	B	resolve
+call:
+	MOVD	0(R23), R8
+	MOVD	8(R23), R0
+	MOVD	16(R23), R1
+	MOVD	24(R23), R2
+	MOVD	32(R23), R3
+	MOVD	40(R23), R4
+	MOVD	48(R23), R5
+	SVC
+	MOVD	R0, 104(R23)
+	CMN	$4095, R0
+	BLO	worked	// below -4095
+	NEG	R0, R0
+	MOVD	64(R23), R9
+	CMP	R9, R0
+	BNE	orderFailed
+worked:
+	MOVD	72(R23), R9
+	CBZ	R9, compare
+	MOVD	104(R23), R10
+	MOVW	R10, 0(R9)
+compare:
+	MOVD	80(R23), R9
+	MOVD	88(R23), R10
+	MOVD	96(R23), R11
+comparing:
+	CBZ	R11, done
+	SUB	$1, R11, R11
+	MOVBU	(R9)(R11), R12
+	MOVBU	(R10)(R11), R13
+	CMP	R12, R13
+	BEQ	comparing
+	MOVD	$116, R0	// ESTALE
+	B	orderFailed
+done:
+	ADD	$112, R23, R23
+	ADD	$1, R22, R22
+	B	order
+orderFailed:
+	LSL	$12, R22, R22
+	ORR	R0, R22, R22
+	MOVW	$5, R9
+	MOVW	R9, 0(R24)
+	MOVW	R22, 4(R24)
+	B	failed
+ordered:
 	TBZ	$1, R21, start
 	MOVD	$36, R0	// PR_SET_CHILD_SUBREAPER 1
 	MOVD	$1, R1
@@ -104,9 +177,16 @@ execute:
 	MOVD	$8, R3
 	MOVD	$SYS_rt_sigprocmask, R8
 	SVC
-	MOVD	8(R19), R0
-	ADD	$16, R19, R1
+	MOVD	16(R19), R0
+	ADD	$24, R19, R1
 	MOVD	R20, R2
+	MOVD	$ORDERS, R9
+	MOVD	16(R9), R10
+	CBZ	R10, program
+	MOVD	R10, R0
+	MOVD	24(R9), R1
+	MOVD	32(R9), R2
+program:
 	MOVD	$SYS_execve, R8
 	SVC
 	MOVW	$3, R23

@@ -41,14 +41,18 @@ const (
 	elfHeaderSize  = 64
 	elfSegmentSize = 56
 	elfLoadAddress = 0x400000
+	elfAlignment   = 0x10000 // of the largest pages (arm64)
 )
+
+// ordersAddress is where an image holds its orders; init_linux_*.s knows it too.
+const ordersAddress = 0x800000
 
 var elfMachine = map[string]uint16{"amd64": 62, "arm64": 183}
 
-// initImage wraps code in the smallest static executable: one segment,
-// readable and executable, nothing writable but the stack.
-func initImage(code []byte, machine uint16) []byte {
-	const codeAt = elfHeaderSize + 2*elfSegmentSize
+// initImage wraps code and orders in the smallest static executable: one segment
+// that is executed, one that is written.
+func initImage(code []byte, machine uint16, orders []byte) []byte {
+	const codeAt = elfHeaderSize + 3*elfSegmentSize
 	size := uint64(codeAt + len(code))
 	var b bytes.Buffer
 	b.WriteString("\x7fELF\x02\x01\x01")
@@ -58,21 +62,25 @@ func initImage(code []byte, machine uint16) []byte {
 			binary.Write(&b, binary.LittleEndian, v) // a bytes.Buffer does not fail
 		}
 	}
+	segment := func(kind, flags uint32, offset, address, size, alignment uint64) {
+		put(kind, flags, offset, address, address, size, size, alignment)
+	}
 	put(uint16(2), machine, uint32(1))                                   // ET_EXEC, machine, EV_CURRENT
 	put(uint64(elfLoadAddress+codeAt), uint64(elfHeaderSize), uint64(0)) // entry, segments, sections
 	put(uint32(0), uint16(elfHeaderSize), uint16(elfSegmentSize))        // flags, sizes
-	put(uint16(2), uint16(0), uint16(0), uint16(0))                      // segments, no sections
-	put(uint32(1), uint32(5), uint64(0), uint64(elfLoadAddress))         // PT_LOAD, R+X, from 0
-	put(uint64(elfLoadAddress), size, size, uint64(0x10000))             // sizes, alignment
-	put(uint32(0x6474e551), uint32(6), uint64(0), uint64(0))             // PT_GNU_STACK, R+W
-	put(uint64(0), uint64(0), uint64(0), uint64(16))                     //
+	put(uint16(3), uint16(0), uint16(0), uint16(0))                      // segments, no sections
+	segment(1, 5, 0, elfLoadAddress, size, elfAlignment)                 // PT_LOAD, R+X
+	segment(1, 6, elfAlignment, ordersAddress, uint64(len(orders)), elfAlignment)
+	segment(0x6474e551, 6, 0, 0, 0, 16) // PT_GNU_STACK, R+W
 	b.Write(code)
+	b.Write(make([]byte, elfAlignment-b.Len()))
+	b.Write(orders)
 	return b.Bytes()
 }
 
-// openInit returns a descriptor that executes the init. It cannot be written
-// any more, through it or any other.
-func openInit() (*os.File, error) {
+// openInit returns a descriptor that executes the init with orders. It cannot be
+// written any more, through it or any other.
+func openInit(o orders) (*os.File, error) {
 	code, err := initCode()
 	if err != nil {
 		return nil, err
@@ -80,6 +88,10 @@ func openInit() (*os.File, error) {
 	machine, ok := elfMachine[runtime.GOARCH]
 	if !ok {
 		return nil, fmt.Errorf("no init for %s", runtime.GOARCH)
+	}
+	data, err := o.data(ordersAddress)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the init's orders: %w", err)
 	}
 	const mfdExec = 0x10 // MFD_EXEC, since Linux 6.3 (memfd_create(2))
 	fd, err := unix.MemfdCreate("confine-init", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|mfdExec)
@@ -91,7 +103,7 @@ func openInit() (*os.File, error) {
 	}
 	file := os.NewFile(uintptr(fd), "confine-init")
 	defer file.Close()
-	if _, err := file.Write(initImage(code, machine)); err != nil {
+	if _, err := file.Write(initImage(code, machine, data)); err != nil {
 		return nil, fmt.Errorf("writing the init's memory file: %w", err)
 	}
 	seals := unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL

@@ -17,8 +17,9 @@ func TestInitImage(t *testing.T) {
 	if len(code) < 100 || bytes.Contains(code, []byte(initEnd)) {
 		t.Errorf("the init's code has %d bytes", len(code))
 	}
+	data := []byte("the orders")
 	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
-		image := initImage(code, elfMachine[arch])
+		image := initImage(code, elfMachine[arch], data)
 		f, err := elf.NewFile(bytes.NewReader(image))
 		if err != nil {
 			t.Errorf("%s: %v", arch, err)
@@ -27,36 +28,40 @@ func TestInitImage(t *testing.T) {
 		if f.Class != elf.ELFCLASS64 || f.Data != elf.ELFDATA2LSB || f.Type != elf.ET_EXEC || f.Machine != machine {
 			t.Errorf("%s: the header is %+v", arch, f.FileHeader)
 		}
-		load, stack := segment(f, elf.PT_LOAD), segment(f, elf.PT_GNU_STACK)
-		if load == nil || stack == nil || len(f.Progs) != 2 {
+		var loads []*elf.Prog
+		for _, p := range f.Progs {
+			switch {
+			case p.Type == elf.PT_LOAD:
+				loads = append(loads, p)
+			case p.Type != elf.PT_GNU_STACK || p.Flags != elf.PF_R|elf.PF_W:
+				t.Errorf("%s: there is a segment %+v", arch, p.ProgHeader)
+			}
+			if p.Flags&elf.PF_W != 0 && p.Flags&elf.PF_X != 0 {
+				t.Errorf("%s: %v can be both written and executed", arch, p.Type)
+			}
+		}
+		if len(loads) != 2 || len(f.Progs) != 3 {
 			t.Errorf("%s: the segments are %v", arch, f.Progs)
 			continue
 		}
-		if load.Flags != elf.PF_R|elf.PF_X || stack.Flags != elf.PF_R|elf.PF_W {
-			t.Errorf("%s: memory has the rights %v and %v: nothing may be both written and executed", arch, load.Flags, stack.Flags)
+		for _, load := range loads {
+			if load.Memsz != load.Filesz || load.Vaddr%load.Align != load.Off%load.Align {
+				t.Errorf("%s: the segment is %+v", arch, load.ProgHeader)
+			}
 		}
-		if load.Filesz != uint64(len(image)) || load.Memsz != load.Filesz || load.Vaddr%load.Align != load.Off%load.Align {
-			t.Errorf("%s: the segment is %+v for %d bytes", arch, load.ProgHeader, len(image))
-		}
-		entry := f.Entry - load.Vaddr
-		if entry >= uint64(len(image)) || !bytes.Equal(image[entry:], code) {
+		text, orders := loads[0], loads[1]
+		if entry := f.Entry - text.Vaddr; text.Flags != elf.PF_R|elf.PF_X || !bytes.Equal(image[entry:text.Filesz], code) {
 			t.Errorf("%s: the entry %#x is not where the code begins", arch, f.Entry)
 		}
-	}
-}
-
-func segment(f *elf.File, kind elf.ProgType) *elf.Prog {
-	for _, p := range f.Progs {
-		if p.Type == kind {
-			return p
+		if orders.Flags != elf.PF_R|elf.PF_W || orders.Vaddr != ordersAddress || string(image[orders.Off:]) != string(data) {
+			t.Errorf("%s: the orders are not where the init looks for them: %+v", arch, orders.ProgHeader)
 		}
 	}
-	return nil
 }
 
 // Nobody can change the init, through whatever descriptor.
 func TestInitIsSealed(t *testing.T) {
-	init, err := openInit()
+	init, err := openInit(orders{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +83,12 @@ func TestInitIsSealed(t *testing.T) {
 // initRun executes the init alone with a program and returns its records.
 func initRun(t *testing.T, flags int, argv ...string) []uint32 {
 	t.Helper()
-	init, err := openInit()
+	return initRunOrders(t, orders{}, flags, argv...)
+}
+
+func initRunOrders(t *testing.T, o orders, flags int, argv ...string) []uint32 {
+	t.Helper()
+	init, err := openInit(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +106,7 @@ func initRun(t *testing.T, flags int, argv ...string) []uint32 {
 	s := &Script{}
 	s.Call("blocking signals", unix.SYS_RT_SIGPROCMASK, Int(unix.SIG_SETMASK), Bytes(bytes.Repeat([]byte{0xff}, 8)), Int(0), Int(8))
 	fd := s.place(init, resolved{}, &Launch{}, 0, p)
-	args, err := texts(append([]string{initName(flags, "test")}, argv...))
+	args, err := texts(append([]string{"confine", initName(flags, "test")}, argv...))
 	if err != nil {
 		t.Fatal(err)
 	}

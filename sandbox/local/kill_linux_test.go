@@ -229,7 +229,7 @@ func newestProcess(t *testing.T) int {
 	return pid
 }
 
-func isInit(p proc) bool { return strings.HasPrefix(p.cmdline, "confine-init:") }
+func isInit(p proc) bool { return initNameOf(p) != "" }
 
 func isGuardian(p proc) bool { return strings.Contains(p.cmdline, " __guardian ") }
 

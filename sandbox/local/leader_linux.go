@@ -30,13 +30,15 @@ const (
 	recordLandlockFailed = 2
 	recordExecFailed     = 3
 	recordEnded          = 4
+	recordOrderFailed    = 5
 )
 
 // initLeader is a leader that is a run's init.
 type initLeader struct {
-	pid    int
+	pid    int      // of our child: the init or, if there is one, its runner, which ends with it
 	status *os.File // the init's records
 	tree   bool     // no PID namespace
+	orders []string // what the calls of its orders are called
 	engine *Engine
 
 	mu     sync.Mutex
@@ -68,8 +70,28 @@ func (l *initLeader) begun() error {
 		return &StepError{"restricting the command with Landlock", syscall.Errno(value)}
 	case kind == recordExecFailed:
 		return &StepError{stepExec, syscall.Errno(value)}
+	case kind == recordOrderFailed && int(value>>12) < len(l.orders):
+		return &StepError{l.orders[value>>12], syscall.Errno(value & 0xfff)}
 	}
 	return fmt.Errorf("the sandbox's init sent an unknown record %d", kind)
+}
+
+// begin waits until the command began. If it did not, nothing is left of it.
+func (l *initLeader) begin() error {
+	if err := l.begun(); err != nil {
+		l.giveUp()
+		return err
+	}
+	return nil
+}
+
+// giveUp ends a run that did not begin.
+func (l *initLeader) giveUp() {
+	l.send(unix.SIGKILL)
+	if l.tree {
+		l.endOrphans()
+	}
+	l.abandon()
 }
 
 // wait implements leader.

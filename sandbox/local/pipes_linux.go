@@ -3,12 +3,21 @@ package local
 import (
 	"fmt"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // pipes connect a run with its child.
 type pipes struct {
 	stdinRead, stdoutWrite, stderrWrite, statusWrite *os.File // the child's
 	stdinWrite, stdoutRead, stderrRead, statusRead   *os.File // ours
+
+	// A socket on which the child hands descriptors over; nil if it has none to.
+	controlChild, control *os.File
+
+	// What a runner prints and reports; nil without one.
+	runnerStderrWrite, runnerReportWrite *os.File // the child's
+	runnerStderr, runnerReport           *os.File // ours
 }
 
 // openPipes makes the pipes; without input the command reads the null device,
@@ -39,6 +48,23 @@ func openPipes(input bool) (p *pipes, err error) {
 	return p, err
 }
 
+// openControl makes the socket for what the child hands over.
+func (p *pipes) openControl() (err error) {
+	p.control, p.controlChild, err = socketPair(unix.SOCK_SEQPACKET)
+	return err
+}
+
+// openRunner makes the pipes for what a runner says of itself.
+func (p *pipes) openRunner() (err error) {
+	if p.runnerStderr, p.runnerStderrWrite, err = os.Pipe(); err == nil {
+		p.runnerReport, p.runnerReportWrite, err = os.Pipe()
+	}
+	if err != nil {
+		return fmt.Errorf("making the runner's pipes: %w", err)
+	}
+	return nil
+}
+
 func closeFiles(files ...**os.File) {
 	for _, f := range files {
 		if *f != nil {
@@ -49,13 +75,13 @@ func closeFiles(files ...**os.File) {
 }
 
 func (p *pipes) closeChildEnds() {
-	closeFiles(&p.stdinRead, &p.stdoutWrite, &p.stderrWrite, &p.statusWrite)
+	closeFiles(&p.stdinRead, &p.stdoutWrite, &p.stderrWrite, &p.statusWrite, &p.controlChild, &p.runnerStderrWrite, &p.runnerReportWrite)
 }
 
 // close closes what was not taken.
 func (p *pipes) close() {
 	p.closeChildEnds()
-	closeFiles(&p.stdinWrite, &p.stdoutRead, &p.stderrRead, &p.statusRead)
+	closeFiles(&p.stdinWrite, &p.stdoutRead, &p.stderrRead, &p.statusRead, &p.control, &p.runnerStderr, &p.runnerReport)
 }
 
 // takeStatus gives the status pipe away.

@@ -61,12 +61,20 @@ func initsBelow(t testing.TB, state string) []int {
 	var pids []int
 	for _, folder := range serverFolders(t, state) {
 		for _, p := range livingProcesses() {
-			if name, _, _ := strings.Cut(p.cmdline, " "); strings.HasPrefix(name, "confine-init:") && strings.HasSuffix(name, ":"+filepath.Base(folder)) {
+			if name := initNameOf(p); strings.HasSuffix(name, ":"+filepath.Base(folder)) {
 				pids = append(pids, p.pid)
 			}
 		}
 	}
 	return pids
+}
+
+// initNameOf is what an init is called, and empty for other processes.
+func initNameOf(p proc) string {
+	if words := strings.Fields(p.cmdline); len(words) > 1 && strings.HasPrefix(words[1], "confine-init:") {
+		return words[1]
+	}
+	return ""
 }
 
 // guardians lists the guardians of the servers of a state folder.

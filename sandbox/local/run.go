@@ -46,6 +46,7 @@ type run struct {
 	captures map[sandbox.Stream]*sandbox.Capture
 	scanner  *sandbox.DenialScanner // nil if nothing is confined
 	writable []string               // for the scanner
+	observed watched                // nil if nobody watches
 
 	outputMu sync.Mutex // orders chunks of both streams
 
@@ -58,6 +59,19 @@ type run struct {
 	done   chan struct{} // closed when result and err are set
 	result sandbox.Result
 	err    error
+}
+
+// watched is what sees a run's refusals.
+type watched interface {
+	// end is called once, when nothing of the run is left.
+	end() (denials []sandbox.Denial, state sandbox.Observation)
+}
+
+// endWatch ends the watching of a run that did not begin.
+func (r *run) endWatch() {
+	if r.observed != nil {
+		r.observed.end()
+	}
 }
 
 // drainTime bounds how long output is awaited after the last process of a run
@@ -205,15 +219,29 @@ func (r *run) finish(end ending, err error, duration time.Duration) {
 	if end.signal != 0 {
 		r.result.Signal = signalName(end.signal)
 	}
-	if r.scanner != nil && err == nil {
-		r.result.Denials = r.scanner.Denials(sandbox.DenialContext{Policy: r.spec.Policy, Dir: r.spec.Dir,
-			ExitCode: end.code, Signal: r.result.Signal, Writable: r.writable})
-		r.result.Denied = len(r.result.Denials) > 0
+	if r.scanner != nil {
+		r.denials(end, err == nil)
 	}
 	if err != nil {
 		r.err = &sandbox.UnavailableError{Mode: r.spec.Policy.Mode, Detail: err.Error(), Started: true}
 	}
 	close(r.done)
+}
+
+// denials puts together what was seen and what the command said.
+func (r *run) denials(end ending, known bool) {
+	r.result.Observation = sandbox.Observation{State: sandbox.NotObserved}
+	var seen []sandbox.Denial
+	if r.observed != nil {
+		seen, r.result.Observation = r.observed.end()
+	}
+	if !known {
+		return
+	}
+	said := r.scanner.Denials(sandbox.DenialContext{Policy: r.spec.Policy, Dir: r.spec.Dir,
+		ExitCode: end.code, Signal: r.result.Signal, Writable: r.writable})
+	r.result.Denials = sandbox.MergeDenials(seen, said, r.result.Observation)
+	r.result.Denied = len(r.result.Denials) > 0
 }
 
 // Wait implements sandbox.Process.

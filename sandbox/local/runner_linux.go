@@ -1,8 +1,14 @@
 package local
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"time"
+
+	"github.com/confine-dev/confine/sandbox"
+	"golang.org/x/sys/unix"
 )
 
 // Runner is a program outside confine, such as bubblewrap, that makes the
@@ -45,4 +51,133 @@ func (e *RunnerError) Unwrap() error { return e.Cause }
 type Explainer interface {
 	// Explain says in one sentence why, and what a person can do about it.
 	Explain(*RunnerError) (reason string, remedies []string)
+}
+
+// Descriptors of a runner, besides 0 to 3, 5 and RunnerStatus. The init finds
+// them too and puts the streams in their place.
+const (
+	fdControl    = 6 // the socket to the server
+	fdStreams    = 7 // to 9: the command's
+	fdImage      = 10
+	fdRunnerFree = RunnerStatus + 1
+)
+
+// compileRunner makes the program of a child that becomes a runner. The command,
+// its arguments and its environment travel in the init's image, so that a runner
+// has none and shows none. image is to be closed after the child was spawned.
+func (e *Engine) compileRunner(spec sandbox.Spec, program resolved, l *Launch, s *session, p *pipes, filter []unix.SockFilter) (_ *program, image *os.File, _ error) {
+	inside := insideRunner(spec, program, l, filter)
+	image, err := openInit(orders{script: inside, path: program.path, argv: program.argv, envp: environment(spec.Env, l.Env, l.Defaults)})
+	if err != nil {
+		return nil, nil, err
+	}
+	script := &Script{}
+	script.Call("letting go of the server's end", unix.SYS_CLOSE, Int(e.life.Fd()))
+	if l.Namespaces {
+		script.join(s, l.SharedNetwork)
+	}
+	script.Call("asking for a death signal", unix.SYS_PRCTL, Int(unix.PR_SET_PDEATHSIG), Int(int(unix.SIGKILL)))
+	e.seeServer(script)
+	script.blockSignals()
+	script.Call("leaving the server's session", unix.SYS_SETSID)
+	script.Call("changing to the root folder", unix.SYS_CHDIR, Text("/"))
+	runner := script.keep("keeping the runner's program", l.Runner.Program)
+	null := script.Call("opening the null device", unix.SYS_OPENAT, Int(unix.AT_FDCWD), Text(os.DevNull), Int(unix.O_RDWR|unix.O_CLOEXEC))
+	null = script.Call("opening the null device", unix.SYS_FCNTL, Result(null), Int(unix.F_DUPFD_CLOEXEC), Int(fdHigh))
+	targets := []target{{0, null}, {1, null}, {2, script.keep("keeping the runner's streams", p.runnerStderrWrite)},
+		{fdStatus, script.keep("keeping the status pipe", p.statusWrite)},
+		{fdControl, script.keep("keeping the socket to the server", p.controlChild)},
+		{fdImage, script.keep("keeping the init's program", image)},
+		{RunnerStatus, script.keep("keeping the runner's streams", p.runnerReportWrite)}}
+	if program.script != nil {
+		targets = append(targets, target{fdScript, script.keep("keeping the command", program.script)})
+	}
+	for i, file := range []*os.File{p.stdinRead, p.stdoutWrite, p.stderrWrite} {
+		targets = append(targets, target{fdStreams + i, script.keep("keeping the command's streams", file)})
+	}
+	script.placeAll(targets, fdRunnerFree)
+	e.inherited.restore(script)
+	argv := append([]string{l.Runner.Name}, l.Runner.Args...)
+	argv = append(argv, fmt.Sprintf("/proc/self/fd/%d", fdImage), initName(l.initFlags(), e.home.id))
+	args, err := texts(argv)
+	if err != nil {
+		image.Close()
+		return nil, nil, fmt.Errorf("the arguments of %s hold a NUL byte: %w", l.Runner.Name, err)
+	}
+	none, _ := texts(nil)
+	script.Call("executing "+l.Runner.Name, unix.SYS_EXECVEAT, Result(runner), Text(""), args, none, Int(unix.AT_EMPTY_PATH))
+	return newProgram(script, -1, 0), image, nil
+}
+
+// insideRunner is what the init does in what a runner made.
+func insideRunner(spec sandbox.Spec, program resolved, l *Launch, filter []unix.SockFilter) *Script {
+	s := &Script{}
+	s.blockSignals()
+	base := s.Append(&l.Runner.Inside)
+	if l.HasRuleset {
+		s.Call("placing the ruleset", unix.SYS_DUP3, Result(base+l.Ruleset), Int(fdRuleset), Int(0))
+	}
+	for i := range 3 {
+		s.Call("placing the command's streams", unix.SYS_DUP3, Int(fdStreams+i), Int(i), Int(0))
+	}
+	self := s.Call("opening the init", unix.SYS_PIDFD_OPEN, Int(1), Int(0))
+	handed := []Ref{self}
+	if filter != nil {
+		handed = append(handed, s.listen(filter))
+	}
+	s.handOver(Int(fdControl), handed...)
+	if !l.HasRuleset {
+		s.Call("closing descriptors", unix.SYS_CLOSE_RANGE, Int(fdRuleset), Int(fdRuleset), Int(0))
+	}
+	if program.script == nil {
+		s.Call("closing descriptors", unix.SYS_CLOSE_RANGE, Int(fdScript), Int(fdScript), Int(0))
+	}
+	s.Call("closing descriptors", unix.SYS_CLOSE_RANGE, Int(fdFree), Int(uintptr(^uint32(0))), Int(unix.CLOSE_RANGE_CLOEXEC))
+	s.Call(stepChdir, unix.SYS_CHDIR, Text(spec.Dir))
+	return s
+}
+
+// names are what the calls are called.
+func (s *Script) names() []string {
+	var names []string
+	for _, c := range s.calls {
+		names = append(names, c.what)
+	}
+	return names
+}
+
+// runnerTime bounds how long a runner is awaited that has failed already.
+const runnerTime = 2 * time.Second
+
+// runnerFailed waits for a runner whose init did not begin and says why. cause is
+// what was noticed first.
+func (l *initLeader) runnerFailed(runner *Runner, p *pipes, cause error) error {
+	pidfd, err := unix.PidfdOpen(l.pid, 0)
+	if err == nil {
+		l.pidfd = pidfd
+		if !errors.Is(cause, errNotHandedOver) || !l.gone(runnerTime) {
+			unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
+		}
+		unix.Close(pidfd)
+		l.pidfd = -1
+	}
+	ended := waitChild(l.pid)
+	record := l.begun()
+	l.status.Close()
+	var step *StepError
+	if errors.As(record, &step) {
+		return step
+	}
+	failure := &RunnerError{Name: runner.Name, Stderr: firstOf(p.runnerStderr), Status: firstOf(p.runnerReport), Cause: cause}
+	if errors.Is(cause, errNotHandedOver) && ended != nil {
+		failure.Cause = ended
+	}
+	return failure
+}
+
+// firstOf is the beginning of what a pipe holds whose writers have ended.
+func firstOf(pipe *os.File) string {
+	pipe.SetReadDeadline(time.Now().Add(time.Second)) // should something live that still writes
+	text, _ := io.ReadAll(io.LimitReader(pipe, 4<<10))
+	return string(text)
 }

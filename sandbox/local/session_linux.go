@@ -71,7 +71,7 @@ func (s *session) makeNamespaces(caches []string) error {
 	if err != nil {
 		return &StepError{"making a user namespace", errnoOf(err)}
 	}
-	text, files, err := receiveFiles(ours, 3)
+	text, files, err := receiveFiles(ours, maxMessage, 3)
 	waitErr := waitChild(pid)
 	if err != nil {
 		if step, errno, ok := parseStep(text); ok {

@@ -96,7 +96,7 @@ func (p process) kill() {
 	}
 }
 
-// initName is argv[0] of a run's init. Its first part is read by the init
+// initName is argv[1] of a run's init. Its first part is read by the init
 // itself (init_linux_amd64.s).
 func initName(flags int, server string) string {
 	return fmt.Sprintf("confine-init:%c:%s", 'a'+flags, server)
@@ -126,6 +126,7 @@ func initsOf(all []process, server string) (inits []process, trees map[int]bool)
 		if err != nil {
 			continue
 		}
+		_, line, _ = bytes.Cut(line, []byte{0})
 		name, _, _ := bytes.Cut(line, []byte{0})
 		if flags, ok := parseInitName(string(name), server); ok {
 			inits = append(inits, p)
