@@ -59,6 +59,10 @@ func startError(step *StepError, spec sandbox.Spec, program resolved) *sandbox.S
 
 // remedies turns a failure into what the person can do.
 func remedies(err error) []string {
+	var runner *RunnerError
+	if errors.As(err, &runner) && len(runner.Remedies) > 0 {
+		return runner.Remedies
+	}
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		return nil

@@ -36,9 +36,16 @@ type RunnerError struct {
 	Stderr string // what it printed, at most a few KiB
 	Status string // what it wrote to RunnerStatus
 	Cause  error  // how it ended
+
+	// What an Explainer says of it; empty if there is none.
+	Reason   string
+	Remedies []string
 }
 
 func (e *RunnerError) Error() string {
+	if e.Reason != "" {
+		return e.Reason
+	}
 	if line := firstLine(e.Stderr); line != "" {
 		return fmt.Sprintf("%s did not start the command: %s", e.Name, line)
 	}
@@ -171,6 +178,9 @@ func (l *initLeader) runnerFailed(runner *Runner, p *pipes, cause error) error {
 	failure := &RunnerError{Name: runner.Name, Stderr: firstOf(p.runnerStderr), Status: firstOf(p.runnerReport), Cause: cause}
 	if errors.Is(cause, errNotHandedOver) && ended != nil {
 		failure.Cause = ended
+	}
+	if explainer, ok := l.engine.wrapper.(Explainer); ok {
+		failure.Reason, failure.Remedies = explainer.Explain(failure)
 	}
 	return failure
 }
