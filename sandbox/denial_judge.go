@@ -56,11 +56,15 @@ func newJudge(ctx DenialContext) *judge {
 	for _, path := range ctx.Policy.Protected {
 		j.places = append(j.places, place{filepath.Clean(path), false})
 	}
+	for _, root := range ctx.Policy.Writable {
+		j.places = append(j.places, place{root.Path, true})
+	}
 	return j
 }
 
 // writable is what the longest place around a clean path says; of equal ones
-// the later, which is the protected one. Outside of all, nothing is writable.
+// the later: a grant counts more than protection, and that more than a root.
+// Outside of all, nothing is writable.
 func (j *judge) writable(path string) bool {
 	length, writable := -1, false
 	for _, p := range j.places {
@@ -124,7 +128,8 @@ func (j *judge) locate(n name, follow bool) (hostFile, bool) {
 }
 
 func (j *judge) inRoot(path string) bool {
-	return slices.ContainsFunc(j.ctx.Policy.Roots, func(r *Root) bool { return Within(path, r.Path) })
+	roots := slices.Concat(j.ctx.Policy.Roots, j.ctx.Policy.Writable)
+	return slices.ContainsFunc(roots, func(r *Root) bool { return Within(path, r.Path) })
 }
 
 // refused decides whether the sandbox, and not the host, refuses the operation
@@ -138,7 +143,7 @@ func (j *judge) refused(m message, n name, f hostFile) (op string, ok bool) {
 		}
 	}
 	if m.op == opRead || m.op == opExec {
-		hidden := slices.ContainsFunc(j.ctx.Policy.Unreadable, func(u string) bool { return Within(f.path, u) })
+		hidden := slices.ContainsFunc(j.ctx.Policy.Unreadable, func(u string) bool { return Within(f.path, u) }) && !j.ctx.Policy.MayRead(f.path)
 		return m.op, hidden && f.exists() && access(f.path, mayRead)
 	}
 	switch m.errno {
@@ -166,10 +171,11 @@ func (j *judge) refused(m message, n name, f hostFile) (op string, ok bool) {
 // pinned reports whether the sandbox has mounted something on a path or below
 // it, which is what makes a file busy.
 func (j *judge) pinned(path string) bool {
-	return slices.ContainsFunc(j.ctx.Policy.Protected, func(p string) bool {
+	protected := slices.ContainsFunc(j.ctx.Policy.Protected, func(p string) bool {
 		p = filepath.Clean(p)
 		return Within(path, p) || Within(p, path)
 	})
+	return protected || slices.ContainsFunc(j.ctx.Policy.Writable, func(r *Root) bool { return Within(r.Path, path) })
 }
 
 // permitted asks whether this process could do what the message is about, as

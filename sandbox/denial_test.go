@@ -353,3 +353,31 @@ func TestAnchorsAreLongEnough(t *testing.T) {
 		}
 	}
 }
+
+// TestDenialsWithGrants: what was granted one by one is not refused, and what is
+// refused there all the same is not the sandbox's doing.
+func TestDenialsWithGrants(t *testing.T) {
+	w := newDenialWorld(t, WorkspaceWrite)
+	config := filepath.Join(w.ws, ".git", "config")
+	w.policy.Writable = []*Root{{Path: filepath.Join(w.out, "dir")}, {Path: filepath.Join(w.out, "file"), File: true}, {Path: config, File: true}}
+	w.policy.Unreadable = []string{filepath.Join(w.out, "file"), filepath.Join(w.out, "it's")}
+	w.policy.Readable = []*Root{{Path: filepath.Join(w.out, "file"), File: true}}
+	for line, want := range map[string][]string{
+		"tee: @OUT@/dir/new: Permission denied":                       nil,
+		"tee: @OUT@/file: Permission denied":                          nil,
+		"tee: @WS@/.git/config: Read-only file system":                nil,
+		"rm: cannot remove '@OUT@/file': Device or resource busy":     {"remove @OUT@/file EBUSY x1"},
+		"rm: cannot remove '@OUT@/dir/new': Device or resource busy":  nil,
+		"tee: @OUT@/new: Permission denied":                           {"create @OUT@/new EACCES x1"},
+		"cat: can't open '@OUT@/file' for reading: Permission denied": nil,
+		`cat: can't open "@OUT@/it's" for reading: Permission denied`: {"read @OUT@/it's EACCES x1"},
+		"tee: @WS@/.git/hooks/pre-commit: Read-only file system":      {"create @WS@/.git/hooks/pre-commit EROFS x1"},
+	} {
+		for i := range want {
+			want[i] = w.expand(want[i])
+		}
+		if got := summary(scanned(w.expand(line)).Denials(w.context())); !slices.Equal(got, want) {
+			t.Errorf("%s\n%q, want %q", line, got, want)
+		}
+	}
+}

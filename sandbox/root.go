@@ -26,13 +26,18 @@ type Forbidden struct {
 	Own  []string // paths of confine itself: settings, state, runtime files, its binary
 }
 
-// RootError says why a folder was refused as a root.
+// RootError says why a folder was refused as a root, or a file or folder as a
+// grant.
 type RootError struct {
 	Path   string
 	Reason string
+	Grant  GrantKind // what was to be granted; empty for a root
 }
 
 func (e *RootError) Error() string {
+	if e.Grant != "" {
+		return fmt.Sprintf("%q cannot be granted for %s: %s", e.Path, e.Grant.doing(), e.Reason)
+	}
 	return fmt.Sprintf("%q cannot be a writable root: %s", e.Path, e.Reason)
 }
 
@@ -41,14 +46,14 @@ func (e *RootError) Error() string {
 // fs.ErrNotExist) for one that is missing.
 func DeclareRoot(path string, forbidden Forbidden) (*Root, error) {
 	if !filepath.IsAbs(path) {
-		return nil, &RootError{path, "it is not an absolute path"}
+		return nil, &RootError{Path: path, Reason: "it is not an absolute path"}
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, fmt.Errorf("resolving root %q: %w", path, err)
 	}
 	if reason := forbidden.reason(real); reason != "" {
-		return nil, &RootError{path, reason}
+		return nil, &RootError{Path: path, Reason: reason}
 	}
 	root, err := pinRoot(real)
 	if err != nil {
@@ -59,12 +64,31 @@ func DeclareRoot(path string, forbidden Forbidden) (*Root, error) {
 
 // reason is empty if real may be a root.
 func (f Forbidden) reason(real string) string {
+	reason := f.wide(real)
+	if reason == aboveHome {
+		reason += "; open a project folder instead"
+	}
+	if reason == "" {
+		reason = f.own(real)
+	}
+	return reason
+}
+
+const aboveHome = "it is the home folder or lies above it"
+
+// wide says why real is too much to be opened at once.
+func (f Forbidden) wide(real string) string {
 	if real == "/" || filepath.VolumeName(real)+string(filepath.Separator) == real {
 		return "it is the root of the file system"
 	}
 	if f.Home != "" && holds(real, canonical(f.Home)) {
-		return "it is the home folder or lies above it; open a project folder instead"
+		return aboveHome
 	}
+	return ""
+}
+
+// own says what of confine itself lies at, in or above real.
+func (f Forbidden) own(real string) string {
 	for _, own := range f.Own {
 		if own == "" {
 			continue

@@ -2,8 +2,10 @@ package sandbox
 
 import (
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,4 +57,45 @@ func TestDeclareRootBindMounted(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestDeclareGrantSpecial: what is neither file nor folder is refused at once;
+// opening one of these in earnest would wait or do something.
+func TestDeclareGrantSpecial(t *testing.T) {
+	base := tree(t, "dir")
+	fifo, link, socket := filepath.Join(base, "fifo"), filepath.Join(base, "link"), filepath.Join(base, "s")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	symlink(t, fifo, link)
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	for _, path := range []string{fifo, link, socket, "/dev/tty", fifo + "/x"} {
+		grant, err := DeclareGrant(path, Forbidden{}, GrantWrite)
+		if err == nil {
+			grant.Close()
+			t.Errorf("%q was granted", path)
+		}
+	}
+	if got := Perils(&Root{Path: base}, GrantRead); !slices.Equal(got, []Peril{PerilServices}) {
+		t.Errorf("a folder with sockets: %q", got)
+	}
+	if got := Perils(&Root{Path: fifo}, GrantRead); len(got) != 0 { // swapped since it was pinned
+		t.Errorf("a FIFO in a folder's place: %q", got)
+	}
+}
+
+// TestPinGrantRefusesLinks calls pinGrant as if the file had become a link
+// after the path was resolved and judged.
+func TestPinGrantRefusesLinks(t *testing.T) {
+	base := tree(t, "real/sub")
+	symlink(t, filepath.Join(base, "real"), filepath.Join(base, "link"))
+	for _, path := range []string{"link", "link/sub"} {
+		if root, err := pinGrant(filepath.Join(base, path)); err == nil || !strings.Contains(err.Error(), "changed while it was opened") {
+			t.Errorf("%s: %+v, %v", path, root, err)
+		}
+	}
 }
