@@ -30,6 +30,7 @@ type refusal struct {
 	gap levels
 
 	modes  []sandbox.Mode    // nil: workspace-write
+	grant  grant             // what the command may do besides; nil: nothing
 	errnos []syscall.Errno   // how it may be refused; nil: see usualErrnos
 	try    func(stage) error // in the child
 
@@ -91,6 +92,7 @@ func (r refusal) run(t *testing.T, w *place, tally *tally) {
 		if r.arrange != nil {
 			r.arrange(s)
 		}
+		s.grant = r.grant
 		out, facts := s.run(t, r.name)
 		tally.note(facts)
 		r.judge(t, s, out, facts, tally)
@@ -239,6 +241,7 @@ type allowance struct {
 	modes  []sandbox.Mode // nil: workspace-write
 	levels levels         // 0: everywhere
 	root   bool           // for root only
+	grant  grant          // what the command may do besides; nil: nothing
 	try    func(stage) error
 
 	// missing, if set, says what is not on the host afterwards, though it should.
@@ -255,6 +258,7 @@ func (r allowance) run(t *testing.T, w *place) {
 	}
 	for _, mode := range modes {
 		s := newScene(t, w, mode)
+		s.grant = r.grant
 		out, facts := s.run(t, r.name)
 		if r.levels != 0 && r.levels&levelOf(facts) == 0 {
 			continue // nobody says that it works on this level
@@ -283,6 +287,9 @@ func (s *scene) run(t *testing.T, row string) (outcome, sandbox.Facts) {
 	}
 	spec := s.place.spec(s.mode)
 	spec.Policy.Network = s.network
+	if s.grant != nil {
+		s.grant(s, &spec.Policy)
+	}
 	spec.Argv = []string{s.place.program, entryOp, row, s.orders(t)}
 	if s.stage.Inside != "" {
 		spec.Dir = s.stage.Inside

@@ -21,6 +21,7 @@ type scene struct {
 	mode    sandbox.Mode
 	stage   stage
 	network bool     // it is granted
+	grant   grant    // what else is; nil: nothing
 	before  []string // what Outside looked like
 	victim  *victim
 	aside   any // what a row's arrange keeps for its seen

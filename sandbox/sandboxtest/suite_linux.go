@@ -69,7 +69,7 @@ func runWorld(t *testing.T, c Config, name string) {
 		}
 	})
 	t.Run("sessions", func(t *testing.T) {
-		for _, r := range stories {
+		for _, r := range slices.Concat(stories, grantStories) {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
 				r.tell(t, w)
@@ -84,4 +84,4 @@ func runWorld(t *testing.T, c Config, name string) {
 }
 
 // refusals are all rows that a sandbox must not let through.
-var refusals = slices.Concat(fileWrites, fileReads, metadataChanges, networkReaches, serviceReaches, processReaches, deviceUses, privilegeGains)
+var refusals = slices.Concat(fileWrites, fileReads, metadataChanges, networkReaches, serviceReaches, processReaches, deviceUses, privilegeGains, grantLimits)
