@@ -1,0 +1,141 @@
+package bwrap
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/view"
+)
+
+// arguments are what bubblewrap is told for one run.
+type arguments struct {
+	request local.Request
+	plan    *view.Plan
+	extra   extras
+	version version
+	root    bool
+	keep    []capability
+	memory  uint64 // bytes of the machine, from which sizes are taken
+}
+
+// coverSize bounds the file systems that cover folders; they hold empty folders
+// and files as places for mounts.
+const coverSize = 64 << 10
+
+// list builds the arguments. Mounts are made in this order, so what comes later
+// lies over what came before.
+func (a *arguments) list() []string {
+	return slices.Concat(a.process(), a.namespaces(), a.privileges(), []string{"--ro-bind", "/", "/"}, a.hide(), a.devices(), a.proc(),
+		a.mounts(), a.narrow(), a.close(), []string{"--"})
+}
+
+// process says how the init begins and ends. It is PID 1, reports by itself
+// what became of the command, and dies with the server. Environment, working
+// directory and filter are the init's business: nothing of the command's
+// passes through here.
+func (a *arguments) process() []string {
+	return []string{"--as-pid-1", "--die-with-parent", "--new-session", "--json-status-fd", strconv.Itoa(local.RunnerStatus)}
+}
+
+// namespaces are new for each run, save the network where the session or the
+// host has it.
+func (a *arguments) namespaces() []string {
+	switch {
+	case a.request.Namespaces && a.root:
+		// bubblewrap is root of the session's user namespace, in which all users
+		// exist. In a further one only root would, and files of others could
+		// not be used any more. The network is the session's.
+		return []string{"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"}
+	case a.request.Namespaces:
+		// A plain user loses the rights in the session's user namespace by
+		// executing bubblewrap, which needs one of its own. Sharing the network
+		// here means the session's network, or the host's if it was granted:
+		// whichever the process that starts bubblewrap has joined.
+		return []string{"--unshare-all", "--share-net"}
+	case a.request.Policy.Network:
+		return []string{"--unshare-all", "--unshare-user", "--share-net"}
+	}
+	// --unshare-all only tries to make a user namespace, and root does without:
+	// but root's rights must not be the host's.
+	return []string{"--unshare-all", "--unshare-user"}
+}
+
+func (a *arguments) privileges() []string {
+	args := []string{"--cap-drop", "ALL"}
+	for _, c := range a.keep {
+		args = append(args, "--cap-add", c.name)
+	}
+	return args
+}
+
+// hide covers the folders of host services.
+func (a *arguments) hide() []string {
+	var args []string
+	for _, folder := range a.plan.Hidden {
+		args = append(args, a.memoryFiles(folder, "0755", coverSize)...)
+	}
+	return args
+}
+
+// devices makes /dev: nodes and pseudoterminals are bubblewrap's, shared memory
+// gets a limit.
+func (a *arguments) devices() []string {
+	args := append([]string{"--dev", "/dev"}, a.memoryFiles(view.SharedMemory, "1777", a.memory/4)...)
+	for _, device := range a.extra.devices {
+		args = append(args, "--dev-bind", device, device)
+	}
+	return args
+}
+
+// proc makes /proc and puts the parts that speak to the kernel over it,
+// read-only: root may write there without any capability.
+func (a *arguments) proc() []string {
+	args := []string{"--proc", "/proc"}
+	for _, path := range a.plan.Kernel {
+		args = append(args, "--ro-bind", path, path)
+	}
+	return args
+}
+
+func (a *arguments) mounts() []string {
+	var args []string
+	for _, m := range a.plan.Mounts {
+		switch {
+		case m.Source == "":
+			args = append(args, a.memoryFiles(m.Path, "1777", a.memory/10)...)
+		case m.Writable:
+			args = append(args, "--bind", m.Source, m.Path)
+		default:
+			args = append(args, "--ro-bind", m.Source, m.Path)
+		}
+	}
+	return args
+}
+
+// narrow comes last, so that what the person wants read-only is.
+func (a *arguments) narrow() []string {
+	var args []string
+	for _, path := range a.extra.readOnly {
+		args = append(args, "--ro-bind", path, path)
+	}
+	return args
+}
+
+// close makes read-only what was only open for making places.
+func (a *arguments) close() []string {
+	var args []string
+	for _, folder := range append(slices.Clone(a.plan.Hidden), "/dev") {
+		args = append(args, "--remount-ro", folder)
+	}
+	return args
+}
+
+// memoryFiles mounts a file system in memory.
+func (a *arguments) memoryFiles(path, mode string, size uint64) []string {
+	args := []string{"--perms", mode}
+	if !a.version.before(sizeSince) {
+		args = append(args, "--size", strconv.FormatUint(size, 10))
+	}
+	return append(args, "--tmpfs", path)
+}

@@ -1,0 +1,93 @@
+package bwrap
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/view"
+)
+
+// example is a view as one would be planned for a workspace with a protected
+// file, a cache, a program below /run and a root below /tmp.
+var example = view.Plan{
+	Hidden: []string{"/home/me/.local/state/confine", "/run"},
+	Kernel: []string{"/proc/sys", "/proc/irq"},
+	Mounts: []view.Mount{
+		{Path: "/home/me/.cache/go", Source: "/state/s/1/merged", Writable: true},
+		{Path: "/home/me/work", Source: "/home/me/work", Writable: true, Root: &sandbox.Root{}},
+		{Path: "/home/me/work/.envrc", Source: "/home/me/work/.envrc", File: true},
+		{Path: "/run/current-system", Source: "/run/current-system"},
+		{Path: "/tmp", Source: "/state/s/tmp", Writable: true},
+		{Path: "/tmp/other", Source: "/tmp/other", Writable: true, Root: &sandbox.Root{}},
+	},
+}
+
+const (
+	begin      = "--as-pid-1 --die-with-parent --new-session --json-status-fd 11 "
+	dropped    = "--cap-drop ALL "
+	rootsOwn   = "--cap-add CAP_CHOWN --cap-add CAP_DAC_OVERRIDE --cap-add CAP_FOWNER --cap-add CAP_FSETID "
+	hidden     = "--ro-bind / / --perms 0755 --size 65536 --tmpfs /home/me/.local/state/confine --perms 0755 --size 65536 --tmpfs /run "
+	devAndProc = "--dev /dev --perms 1777 --size 1000 --tmpfs /dev/shm --proc /proc --ro-bind /proc/sys /proc/sys --ro-bind /proc/irq /proc/irq "
+	mounted    = "--bind /state/s/1/merged /home/me/.cache/go --bind /home/me/work /home/me/work --ro-bind /home/me/work/.envrc /home/me/work/.envrc " +
+		"--ro-bind /run/current-system /run/current-system --bind /state/s/tmp /tmp --bind /tmp/other /tmp/other "
+	closed = "--remount-ro /home/me/.local/state/confine --remount-ro /run --remount-ro /dev --"
+)
+
+func TestArguments(t *testing.T) {
+	inSession := local.Request{Namespaces: true}
+	granted := local.Request{Policy: sandbox.Policy{Network: true}}
+	for _, test := range []struct {
+		name string
+		args arguments
+		want string
+	}{
+		{"a plain user in the session's namespaces", arguments{request: inSession, plan: &example},
+			begin + "--unshare-all --share-net " + dropped + hidden + devAndProc + mounted + closed},
+		{"root in the session's namespaces", arguments{request: inSession, plan: &example, root: true, keep: kept(true)},
+			begin + "--unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try " + dropped + rootsOwn + hidden + devAndProc + mounted + closed},
+		{"alone", arguments{plan: &example},
+			begin + "--unshare-all --unshare-user " + dropped + hidden + devAndProc + mounted + closed},
+		{"root alone", arguments{plan: &example, root: true, keep: kept(false)},
+			begin + "--unshare-all --unshare-user " + dropped + hidden + devAndProc + mounted + closed},
+		{"alone with network", arguments{request: granted, plan: &example},
+			begin + "--unshare-all --unshare-user --share-net " + dropped + hidden + devAndProc + mounted + closed},
+		{"before --size", arguments{request: inSession, plan: &example, version: version{0, 6, 2}},
+			begin + "--unshare-all --share-net " + dropped +
+				"--ro-bind / / --perms 0755 --tmpfs /home/me/.local/state/confine --perms 0755 --tmpfs /run " +
+				"--dev /dev --perms 1777 --tmpfs /dev/shm --proc /proc --ro-bind /proc/sys /proc/sys --ro-bind /proc/irq /proc/irq " + mounted + closed},
+		{"read-only", arguments{request: inSession, plan: &view.Plan{Kernel: example.Kernel, Mounts: []view.Mount{{Path: "/tmp", Writable: true}}}},
+			begin + "--unshare-all --share-net " + dropped + "--ro-bind / / " + devAndProc +
+				"--perms 1777 --size 400 --tmpfs /tmp --remount-ro /dev --"},
+		{"with the person's own paths", arguments{request: inSession, plan: &example,
+			extra: extras{readOnly: []string{"/home/me/work/vendor"}, devices: []string{"/dev/kvm"}}},
+			begin + "--unshare-all --share-net " + dropped + hidden +
+				"--dev /dev --perms 1777 --size 1000 --tmpfs /dev/shm --dev-bind /dev/kvm /dev/kvm " +
+				"--proc /proc --ro-bind /proc/sys /proc/sys --ro-bind /proc/irq /proc/irq " + mounted +
+				"--ro-bind /home/me/work/vendor /home/me/work/vendor " + closed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.args.version == (version{}) {
+				test.args.version = version{0, 8, 0}
+			}
+			test.args.memory = 4000
+			if got := strings.Join(test.args.list(), " "); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestPathsAreNeverOptions makes sure that a path that looks like an option is
+// an operand, and stays one argument.
+func TestPathsAreNeverOptions(t *testing.T) {
+	strange := "/home/me/--dev-bind / /\n--share-net"
+	plan := &view.Plan{Mounts: []view.Mount{{Path: strange, Source: strange, Writable: true}}}
+	list := (&arguments{request: local.Request{Namespaces: true}, plan: plan}).list()
+	i := slices.Index(list, strange)
+	if i < 1 || list[i-1] != "--bind" || list[i+1] != strange || list[len(list)-1] != "--" {
+		t.Errorf("got %q", list)
+	}
+}

@@ -1,0 +1,87 @@
+package bwrap
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/view"
+)
+
+// extras are the paths of Options that a run gets. They are canonical.
+type extras struct {
+	readOnly, devices []string
+	skipped           []string // as set, each with the reason
+}
+
+// Skipped lists what Options name and no run would get now, each path with the
+// reason: it does not exist, is of the wrong kind, or would undo the view.
+func (w *Wrapper) Skipped() []string {
+	plan, err := view.Of(local.Request{Policy: sandbox.Policy{Mode: sandbox.ReadOnly}})
+	if err != nil {
+		return nil // nothing runs then
+	}
+	return w.options.look(plan, "").skipped
+}
+
+// look finds out which paths a run gets. state is confine's own folder.
+func (o Options) look(plan *view.Plan, state string) (e extras) {
+	closed := append(slices.Clone(plan.Hidden), "/tmp", "/dev", "/proc", "/sys")
+	e.readOnly = e.take(o.ReadOnly, func(path string, info fs.FileInfo) string {
+		for _, folder := range closed {
+			if real, err := filepath.EvalSymlinks(folder); err == nil && sandbox.Within(real, path) {
+				return fmt.Sprintf("it would show %q as the host has it", folder)
+			}
+		}
+		switch {
+		case state != "" && sandbox.Within(path, state):
+			return "it belongs to confine"
+		case sandbox.Within(path, "/proc"), sandbox.Within(path, "/dev") && !sandbox.Within(path, view.SharedMemory):
+			return "it belongs to the kernel"
+		case !info.IsDir() && !info.Mode().IsRegular():
+			return "it is neither a folder nor a regular file"
+		}
+		return ""
+	})
+	e.devices = e.take(o.Devices, func(path string, info fs.FileInfo) string {
+		switch {
+		case info.Mode()&fs.ModeDevice == 0:
+			return "it is not a device"
+		case sandbox.Within(path, "/dev/pts"):
+			return "it is somebody's terminal"
+		}
+		return ""
+	})
+	return e
+}
+
+// take resolves paths and keeps those that refuse, which returns a reason or
+// nothing, lets pass.
+func (e *extras) take(paths []string, refuse func(path string, info fs.FileInfo) string) (kept []string) {
+	for _, path := range paths {
+		real, err := filepath.EvalSymlinks(path)
+		var info fs.FileInfo
+		if err == nil {
+			info, err = os.Stat(real)
+		}
+		reason := ""
+		switch {
+		case os.IsNotExist(err):
+			reason = "it does not exist"
+		case err != nil:
+			reason = fmt.Sprintf("it cannot be looked at (%v)", err)
+		default:
+			reason = refuse(real, info)
+		}
+		if reason != "" {
+			e.skipped = append(e.skipped, path+": "+reason)
+			continue
+		}
+		kept = append(kept, real)
+	}
+	return kept
+}
