@@ -59,21 +59,56 @@ func TestPassingFailures(t *testing.T) {
 	}
 }
 
-// What the probe contradicts is no longer claimed.
+// What the probe contradicts, or did not try, is no longer claimed.
 func TestConfirm(t *testing.T) {
+	enforced, partial := sandbox.FacetReport{State: sandbox.Enforced}, sandbox.FacetReport{State: sandbox.Partial, Reason: "some"}
 	claims := map[sandbox.Facet]sandbox.FacetReport{
-		sandbox.Network:   {State: sandbox.Enforced},
-		sandbox.Metadata:  {State: sandbox.Enforced},
-		sandbox.Processes: {State: sandbox.Partial, Reason: "some"},
+		sandbox.FileWrite: enforced, sandbox.Network: enforced, sandbox.Metadata: enforced, sandbox.Devices: partial, sandbox.Processes: partial,
 	}
-	got := confirm(claims, []sandbox.Check{
-		{Name: "network: a", OK: true}, {Name: "metadata: b", OK: false, Detail: "it was possible"},
-		{Name: "processes: c", OK: false, Detail: "it was possible"}, {Name: "control: d", OK: false},
+	got := confirm(claims, []attempt{
+		{Title: "fileWrite: a", Outcome: sandbox.Refused},
+		{Title: "network: b", Outcome: sandbox.Untried},
+		{Title: "metadata: c", Outcome: sandbox.Possible}, {Title: "metadata: d", Outcome: sandbox.Refused},
+		{Title: "processes: signal confine", Outcome: sandbox.Possible},
+		{Title: "devices: read from a terminal of the host", Outcome: sandbox.Possible}, // an exception
+		{Title: "control: e", Outcome: sandbox.Refused},
 	})
-	if got[sandbox.Network].State != sandbox.Enforced || got[sandbox.Metadata].State != sandbox.Open || got[sandbox.Metadata].Reason == "" {
+	for facet, want := range map[sandbox.Facet]sandbox.FacetState{
+		sandbox.FileWrite: sandbox.Enforced, sandbox.Network: sandbox.Open, sandbox.Metadata: sandbox.Open,
+		sandbox.Processes: sandbox.Open, sandbox.Devices: sandbox.Partial,
+	} {
+		if got[facet].State != want || want == sandbox.Open && got[facet].Reason == "" {
+			t.Errorf("%s is %+v, want %s", facet, got[facet], want)
+		}
+	}
+	if len(got) != len(claims) {
 		t.Errorf("the facets are %+v", got)
 	}
-	if claims[sandbox.Metadata].State != sandbox.Enforced {
+	if claims[sandbox.Metadata] != enforced {
 		t.Error("the wrapper's own claims were changed")
+	}
+}
+
+// A level is not used where a control fails or a file outside can be changed.
+func TestHolds(t *testing.T) {
+	for _, row := range []struct {
+		title   string
+		outcome sandbox.Outcome
+		holds   bool
+	}{
+		{"control: write a temporary file", sandbox.Possible, true},
+		{"control: write a temporary file", sandbox.Untried, true},
+		{"control: write a temporary file", sandbox.Refused, false},
+		{"control: make a user namespace", sandbox.Refused, true},
+		{"control: make a user namespace", sandbox.Possible, false},
+		{"fileWrite: create a file outside", sandbox.Refused, true},
+		{"fileWrite: create a file outside", sandbox.Possible, false},
+		{"fileWrite: truncate a file outside", sandbox.Possible, true}, // older kernels
+		{"fileWrite: change something else outside", sandbox.Possible, false},
+		{"metadata: change the mode of a file outside", sandbox.Possible, true},
+	} {
+		if err := holds([]attempt{{Title: row.title, Outcome: row.outcome}}); (err == nil) != row.holds {
+			t.Errorf("%s, %s: %v", row.title, row.outcome, err)
+		}
 	}
 }

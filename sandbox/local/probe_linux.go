@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +13,6 @@ import (
 	"time"
 
 	"github.com/confine-dev/confine/sandbox"
-	"golang.org/x/sys/unix"
 )
 
 // verdict is what a probe found for one kind of policy.
@@ -46,6 +42,10 @@ type probes struct {
 	mu         sync.Mutex // held while probing, so that one probe serves all who wait
 	found      map[probeKey]verdict
 	namespaces bool // they worked once
+
+	// escapes are what Verify found possible although it was claimed not to be.
+	// A quick probe may not see them again.
+	escapes map[experiment][]attempt
 }
 
 func (p *probes) forget() {
@@ -99,22 +99,27 @@ func (e *Engine) try(ctx context.Context, key probeKey) (verdict, error) {
 		if claims.Missing != "" {
 			return verdict{}, &sandbox.UnavailableError{Mode: key.mode, Detail: claims.Missing, Remedies: claims.Remedies}
 		}
-		checks, err := e.probeAt(ctx, key, namespaces)
+		x := experiment{key: key, namespaces: namespaces}
+		attempts, err := e.conduct(ctx, x)
 		if ctx.Err() != nil {
 			return verdict{}, ctx.Err()
 		}
 		if namespaces && passing(err) {
 			return verdict{}, &sandbox.UnavailableError{Mode: key.mode, Detail: err.Error(), Remedies: remedies(err)}
 		}
+		if err == nil {
+			attempts = append(attempts, e.probes.escapes[x]...)
+			err = holds(attempts)
+		}
 		if err != nil {
 			reasons = append(reasons, err.Error())
 			continue
 		}
-		v := verdict{namespaces: namespaces, claims: claims, checks: checks, provider: e.wrapper.Name(), kind: e.wrapper.Kind()}
+		v := verdict{namespaces: namespaces, claims: claims, checks: checksOf(attempts), provider: e.wrapper.Name(), kind: e.wrapper.Kind()}
 		if !namespaces {
 			v.reason = strings.Join(reasons, "; ")
 		}
-		v.claims.Facets = confirm(claims.Facets, checks)
+		v.claims.Facets = confirm(claims.Facets, attempts)
 		return v, nil
 	}
 	return verdict{}, &sandbox.UnavailableError{Mode: key.mode, Detail: strings.Join(reasons, "; "),
@@ -134,47 +139,84 @@ func passing(err error) bool {
 	return errors.As(err, &errno) && slices.Contains([]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EINTR}, errno)
 }
 
-// confirm takes back every claim that a check contradicts, or that none tried.
-func confirm(claims map[sandbox.Facet]sandbox.FacetReport, checks []sandbox.Check) map[sandbox.Facet]sandbox.FacetReport {
+// confirm takes back every claim that an attempt contradicts, or that none tried.
+func confirm(claims map[sandbox.Facet]sandbox.FacetReport, attempts []attempt) map[sandbox.Facet]sandbox.FacetReport {
 	facets := maps.Clone(claims)
-	tried := map[sandbox.Facet]bool{}
-	takeBack := func(facet sandbox.Facet, reason string) {
-		if facets[facet].State == sandbox.Enforced {
-			facets[facet] = sandbox.FacetReport{State: sandbox.Open, Reason: reason}
-		}
-	}
-	for _, c := range checks {
-		name, _, _ := strings.Cut(c.Name, ": ")
-		tried[sandbox.Facet(name)] = true
-		if !c.OK {
-			takeBack(sandbox.Facet(name), "the probe found: "+c.Detail)
-		}
-	}
-	for facet := range claims {
-		if !tried[facet] {
-			takeBack(facet, "the probe could not try it on this host")
-		}
+	tried := trialsOf(attempts)
+	for facet, claim := range claims {
+		facets[facet] = sandbox.Confirm(claim, tried[facet])
 	}
 	return facets
 }
 
-// probeOrders is what the probing child is told.
-type probeOrders struct {
-	Inside   string   // folder that must be writable
-	Outside  []string // files that must not be created
-	Beside   string   // file that may seem to be created, in a private folder, but must not appear
-	File     string   // file outside whose metadata must not change
-	Device   string   // device of the host that must not be opened; empty if there is none that we could open
-	Address  string   // TCP listener on the host that must not be reached; empty if the network is granted or nothing can listen
-	Abstract string   // abstract unix socket of the host
-	Server   int      // process that must not be signalled
-	Started  uint64   // when that process did; another one may have its number inside
+// trialsOf sorts attempts by what they speak of.
+func trialsOf(attempts []attempt) map[sandbox.Facet][]sandbox.Trial {
+	sorted := map[sandbox.Facet][]sandbox.Trial{}
+	for _, a := range attempts {
+		facet, name, _ := strings.Cut(a.Title, ": ")
+		sorted[sandbox.Facet(facet)] = append(sorted[sandbox.Facet(facet)],
+			sandbox.Trial{Name: name, Outcome: a.Outcome, Detail: a.Detail, Exception: trialByTitle()[a.Title].exception})
+	}
+	return sorted
 }
 
-// probeAt runs the very profile once with confine itself as the command, which
+// checksOf lists what was really tried.
+func checksOf(attempts []attempt) []sandbox.Check {
+	checks := []sandbox.Check{}
+	for _, a := range attempts {
+		if a.Outcome != sandbox.Untried {
+			checks = append(checks, a.check())
+		}
+	}
+	return checks
+}
+
+func (a attempt) check() sandbox.Check {
+	c := sandbox.Check{Name: a.Title, OK: a.good(), Detail: a.Detail}
+	switch {
+	case a.Outcome == sandbox.Refused:
+		c.Detail = "refused: " + a.Detail
+	case a.Detail == "" && c.OK:
+		c.Detail = "works"
+	case a.Detail == "":
+		c.Detail = "it was possible"
+	}
+	return c
+}
+
+// good reports whether the outcome is what a sandbox that governs everything
+// would give.
+func (a attempt) good() bool {
+	if trialByTitle()[a.Title].works {
+		return a.Outcome != sandbox.Refused
+	}
+	return a.Outcome != sandbox.Possible
+}
+
+// holds returns an error if a level cannot be used at all: a control fails or a
+// file outside could be changed.
+func holds(attempts []attempt) error {
+	for _, a := range attempts {
+		t, known := trialByTitle()[a.Title]
+		basic := !known || t.facet == "" || t.facet == sandbox.FileWrite && !t.exception
+		if basic && !a.good() {
+			return fmt.Errorf("the probe found that the sandbox does not hold: %s: %s", a.Title, a.check().Detail)
+		}
+	}
+	return nil
+}
+
+// experiment is one way of probing.
+type experiment struct {
+	key        probeKey
+	namespaces bool
+	thorough   bool
+}
+
+// conduct runs the very profile once with confine itself as the command, which
 // tries what must work and what must not.
-func (e *Engine) probeAt(ctx context.Context, key probeKey, namespaces bool) ([]sandbox.Check, error) {
-	stage, err := e.newProbeStage(key)
+func (e *Engine) conduct(ctx context.Context, x experiment) ([]attempt, error) {
+	stage, err := e.newProbeStage(x)
 	if err != nil {
 		return nil, err
 	}
@@ -183,13 +225,13 @@ func (e *Engine) probeAt(ctx context.Context, key probeKey, namespaces bool) ([]
 	if err != nil {
 		return nil, err
 	}
-	session := fmt.Sprintf("\x00probe %v", key)
+	session := "\x00" + stage.orders.Secret // nobody else's
 	defer e.CloseSession(session)
-	policy := sandbox.Policy{Mode: key.mode, Network: key.network, Roots: []*sandbox.Root{stage.root}}
+	policy := sandbox.Policy{Mode: x.key.mode, Network: x.key.network, Roots: []*sandbox.Root{stage.root}}
 	spec := sandbox.Spec{RunID: "probe", Session: session, Argv: []string{"confine"}, Dir: stage.root.Path,
-		Policy: policy, Timeout: probeTime, Env: append([]string{"PATH=/usr/bin:/bin"}, helperEnv...), SpillDir: stage.outside}
+		Policy: policy, Timeout: probeTime, Env: append([]string{"PATH=/usr/bin:/bin"}, helperEnv...), SpillDir: stage.orders.Outside}
 	program := resolved{path: scriptPath, argv: []string{"confine", "__probe", string(orders)}, script: e.self}
-	v := verdict{namespaces: namespaces, claims: e.wrapper.Claims(policy, namespaces), provider: e.wrapper.Name(), kind: e.wrapper.Kind()}
+	v := verdict{namespaces: x.namespaces, claims: e.wrapper.Claims(policy, x.namespaces), provider: e.wrapper.Name(), kind: e.wrapper.Kind()}
 	r, err := e.confine(spec, program, v)
 	if err != nil {
 		return nil, err
@@ -200,113 +242,31 @@ func (e *Engine) probeAt(ctx context.Context, key probeKey, namespaces bool) ([]
 	if err != nil {
 		return nil, err
 	}
-	return stage.judge(r, result)
+	attempts, err := readAttempts(r, result)
+	if err != nil {
+		return nil, err
+	}
+	return stage.look(attempts)
 }
 
-// probeStage is what a probe needs on the host.
-type probeStage struct {
-	dir, outside string
-	root         *sandbox.Root
-	orders       probeOrders
-	tcp, unix    net.Listener
-}
-
-func (e *Engine) newProbeStage(key probeKey) (s *probeStage, err error) {
-	s = &probeStage{}
-	defer func() {
-		if err != nil {
-			s.close()
-			err = fmt.Errorf("preparing the probe: %w", err)
-		}
-	}()
-	if s.dir, err = os.MkdirTemp(e.home.dir, "probe-"); err != nil {
-		return s, err
-	}
-	inside := filepath.Join(s.dir, "inside")
-	s.outside = filepath.Join(s.dir, "outside")
-	for _, dir := range []string{inside, s.outside} {
-		if err = os.Mkdir(dir, 0o700); err != nil {
-			return s, err
-		}
-	}
-	file := filepath.Join(s.outside, "file")
-	if err = os.WriteFile(file, []byte("host"), 0o600); err != nil {
-		return s, err
-	}
-	if s.root, err = sandbox.DeclareRoot(inside, sandbox.Forbidden{}); err != nil {
-		return s, err
-	}
-	// Beside the state folder, where nothing but the sandbox stops a write.
-	beside := filepath.Join(filepath.Dir(e.options.StateDir), ".confine-"+filepath.Base(s.dir))
-	server, _ := readProcess(os.Getpid())
-	s.orders = probeOrders{Inside: s.root.Path, File: file, Device: hostDevice(), Server: server.pid, Started: server.start,
-		Outside: []string{filepath.Join(s.outside, "new"), file}, Beside: beside}
-	if key.mode == sandbox.ReadOnly {
-		s.orders.Outside = append(s.orders.Outside, filepath.Join(inside, "new"))
-		s.orders.Inside = ""
-	}
-	if !key.network {
-		if s.tcp, err = net.Listen("tcp", "127.0.0.1:0"); err == nil {
-			s.orders.Address = s.tcp.Addr().String()
-		}
-	}
-	s.orders.Abstract = "@confine-" + e.home.id + filepath.Base(s.dir)
-	s.unix, err = net.Listen("unix", s.orders.Abstract)
-	return s, err
-}
-
-// hostDevice is a device that no command gets and that this process could open:
-// that a command cannot then says something.
-func hostDevice() string {
-	for _, path := range []string{"/dev/fuse", "/dev/net/tun", "/dev/kvm", "/dev/kmsg", "/dev/vsock", "/dev/rfkill", "/dev/mem"} {
-		if unix.Access(path, unix.W_OK) == nil {
-			return path
-		}
-	}
-	return ""
-}
-
-func (s *probeStage) close() {
-	for _, l := range []net.Listener{s.tcp, s.unix} {
-		if l != nil {
-			l.Close()
-		}
-	}
-	if s.root != nil {
-		s.root.Close()
-	}
-	if s.orders.Beside != "" {
-		os.Remove(s.orders.Beside) // left only by a sandbox that does not hold
-	}
-	removeTree(s.dir)
-}
-
-// judge reads the child's report and compares it with what is on the disk. An
-// error means that this level cannot be used at all.
-func (s *probeStage) judge(r *run, result sandbox.Result) ([]sandbox.Check, error) {
+// readAttempts reads the child's report.
+func readAttempts(r *run, result sandbox.Result) ([]attempt, error) {
 	text, _ := r.Output(sandbox.StdoutStream).Tail()
-	var checks []sandbox.Check
-	if err := json.Unmarshal([]byte(text), &checks); err != nil || len(checks) == 0 {
+	var attempts []attempt
+	if err := json.Unmarshal([]byte(text), &attempts); err != nil || len(attempts) == 0 {
 		if result.TimedOut {
 			return nil, errProbeSlow
 		}
 		stderr, _ := r.Output(sandbox.StderrStream).Tail()
-		return nil, fmt.Errorf("the probe gave no report (exit code %d, signal %q): %s", result.ExitCode, result.Signal, firstLine(stderr))
+		return nil, &brokenProbeError{fmt.Sprintf("the probe gave no report (exit code %d, signal %q): %s", result.ExitCode, result.Signal, firstLine(stderr))}
 	}
-	for _, path := range append(s.orders.Outside, s.orders.Beside) {
-		if path == s.orders.File {
-			continue
-		}
-		_, err := os.Lstat(path)
-		checks = append(checks, sandbox.Check{Name: "fileWrite: nothing appeared outside", OK: errors.Is(err, os.ErrNotExist), Detail: path})
-	}
-	for _, c := range checks {
-		if !c.OK && (strings.HasPrefix(c.Name, "fileWrite: ") || strings.HasPrefix(c.Name, "control: ")) {
-			return nil, fmt.Errorf("the probe found that the sandbox does not hold: %s: %s", c.Name, c.Detail)
-		}
-	}
-	return checks, nil
+	return attempts, nil
 }
+
+// brokenProbeError says that the probing child began and did not do its work.
+type brokenProbeError struct{ text string }
+
+func (e *brokenProbeError) Error() string { return e.text }
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")

@@ -1,0 +1,351 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/confine-dev/confine/sandbox"
+	"golang.org/x/sys/unix"
+)
+
+// probeStage is what the trials of one probe need on the host.
+type probeStage struct {
+	orders  probeOrders
+	dir     string
+	root    *sandbox.Root
+	files   map[string]fileState // of orders.Outside, before anything was tried
+	udp     *net.UDPConn         // nil if there is none
+	closers []func()             // last opened, first closed
+}
+
+// fileState is what can be told of a file.
+type fileState struct {
+	ino, links, size uint64
+	changed          syscall.Timespec
+	text             string
+}
+
+// newProbeStage makes a stage in the engine's home. What a quick probe does not
+// need is left out.
+func (e *Engine) newProbeStage(x experiment) (s *probeStage, err error) {
+	s = &probeStage{}
+	defer func() {
+		if err != nil {
+			s.close()
+			err = fmt.Errorf("preparing the probe: %w", err)
+		}
+	}()
+	if s.dir, err = os.MkdirTemp(e.home.dir, "probe-"); err != nil {
+		return s, err
+	}
+	s.closers = append(s.closers, func() { removeTree(s.dir) })
+	server, _ := readProcess(os.Getpid())
+	s.orders = probeOrders{Thorough: x.thorough, ReadOnly: x.key.mode == sandbox.ReadOnly, Network: x.key.network, Namespaces: x.namespaces,
+		Inside: filepath.Join(s.dir, "inside"), Outside: filepath.Join(s.dir, "outside"),
+		// Where nothing but the sandbox stops a write.
+		Beside:   filepath.Join(filepath.Dir(e.options.StateDir), ".confine-"+filepath.Base(s.dir)),
+		Own:      filepath.Join(s.dir, "own"),
+		Server:   pinned{server.pid, server.start},
+		Device:   hostDevice(),
+		Secret:   e.home.id + filepath.Base(s.dir),
+		Abstract: "@confine-" + e.home.id + filepath.Base(s.dir), MakesDevices: hasCapability(unix.CAP_MKNOD)}
+	if err := s.makeFiles(); err != nil {
+		return s, err
+	}
+	if s.root, err = sandbox.DeclareRoot(s.orders.Inside, sandbox.Forbidden{}); err != nil {
+		return s, err
+	}
+	s.closers = append(s.closers, func() { s.root.Close() })
+	if err := s.listen(); err != nil {
+		return s, err
+	}
+	if master, path, err := hostTerminal(); err == nil {
+		s.orders.Terminal = path
+		s.closers = append(s.closers, func() { master.Close() })
+	}
+	if x.thorough {
+		s.makeThorough()
+	}
+	s.files, err = readStates(s.orders.Outside)
+	return s, err
+}
+
+// close takes the stage apart.
+func (s *probeStage) close() {
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		s.closers[i]()
+	}
+	if s.orders.Beside != "" {
+		os.Remove(s.orders.Beside) // left only by a sandbox that does not hold
+	}
+}
+
+// makeFiles makes the workspace and, outside, a file for each trial that would
+// change one.
+func (s *probeStage) makeFiles() error {
+	for _, dir := range []string{s.orders.Inside, s.orders.Outside} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	files := []string{s.orders.Own}
+	if s.orders.Thorough {
+		s.orders.Lock = filepath.Join(s.orders.Outside, "lock")
+		files = append(files, s.orders.Lock)
+	}
+	for _, t := range trials {
+		if t.hasVictim() && s.orders.wants(t) {
+			files = append(files, filepath.Join(s.orders.Outside, t.name))
+		}
+	}
+	for _, path := range files {
+		if err := os.WriteFile(path, []byte(hostText), 0o600); err != nil {
+			return err
+		}
+	}
+	pipe := filepath.Join(s.orders.Outside, "pipe")
+	if unix.Mkfifo(pipe, 0o600) != nil {
+		return nil // no such thing on this file system
+	}
+	reader, err := os.OpenFile(pipe, os.O_RDWR|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	s.orders.Pipe = pipe
+	s.closers = append(s.closers, func() { reader.Close() })
+	return nil
+}
+
+// listen opens what children may try to reach.
+func (s *probeStage) listen() error {
+	if !s.orders.Network || s.orders.Thorough {
+		if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
+			s.orders.Address = l.Addr().String()
+			s.closers = append(s.closers, func() { l.Close() })
+		}
+	}
+	l, err := net.Listen("unix", s.orders.Abstract)
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, func() { l.Close() })
+	return nil
+}
+
+// makeThorough adds what only Verify tries. What cannot be made is missing in
+// the orders, and the trials that need it say so.
+func (s *probeStage) makeThorough() {
+	if c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}); err == nil {
+		s.udp, s.orders.Datagram = c, c.LocalAddr().String()
+		s.closers = append(s.closers, func() { c.Close() })
+	}
+	s.orders.Sockets = map[string]string{}
+	for place, folder := range map[string]string{inTemp: "/tmp", inRuntime: os.Getenv("XDG_RUNTIME_DIR"), inRun: "/run", inOutside: s.orders.Outside} {
+		if filepath.IsAbs(folder) {
+			s.makeSocket(place, folder)
+		}
+	}
+	if id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600); err == nil {
+		data, err := unix.SysvShmAttach(id, 0, 0)
+		unix.SysvShmCtl(id, unix.IPC_RMID, nil) // it lives as long as it is attached
+		if err == nil {
+			copy(data, s.orders.Secret)
+			s.orders.Memory, s.orders.HasMemory = id, true
+			s.closers = append(s.closers, func() { unix.SysvShmDetach(data) })
+		}
+	}
+	if err := s.startStranger(); err != nil {
+		s.orders.NoStranger = "no process for it could be started: " + err.Error()
+	}
+}
+
+// makeSocket listens in a new folder below another one.
+func (s *probeStage) makeSocket(place, folder string) {
+	folder, err := os.MkdirTemp(folder, "confine-verify-")
+	if err != nil {
+		return
+	}
+	s.closers = append(s.closers, func() { removeTree(folder) })
+	dir, err := unix.Open(folder, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(dir)
+	path := filepath.Join(folder, "socket")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: socketName(dir, path)})
+	if err != nil {
+		return
+	}
+	l.SetUnlinkOnClose(false) // by that name it will not be found; the folder is removed
+	s.orders.Sockets[place] = path
+	s.closers = append(s.closers, func() { l.Close() })
+}
+
+// startStranger starts a process of the host for children to see and touch.
+func (s *probeStage) startStranger() error {
+	lifeRead, lifeWrite, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer lifeRead.Close()
+	reportRead, reportWrite, err := os.Pipe()
+	if err != nil {
+		lifeWrite.Close()
+		return err
+	}
+	defer reportRead.Close()
+	pid, err := startSelf(nil, []string{"__probe", strangerArg}, lifeRead, reportWrite)
+	reportWrite.Close()
+	if err != nil {
+		lifeWrite.Close()
+		return err
+	}
+	s.closers = append(s.closers, func() {
+		unix.Kill(pid, unix.SIGKILL) // our child, not reaped: the number is its own
+		children.reap(pid)
+		lifeWrite.Close() // by which it ends if we are killed
+	})
+	reportRead.SetReadDeadline(time.Now().Add(probeTime))
+	if _, err := fmt.Fscanln(reportRead, &s.orders.StrangerMemory); err != nil {
+		return err
+	}
+	found, ok := readProcess(pid)
+	if !ok {
+		return errors.New("it cannot be seen")
+	}
+	s.orders.Stranger = pinned{pid, found.start}
+	return nil
+}
+
+// readStates describes all files of a folder.
+func readStates(dir string) (map[string]fileState, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	states := map[string]fileState{}
+	for _, entry := range entries {
+		var stat syscall.Stat_t
+		path := filepath.Join(dir, entry.Name())
+		if err := syscall.Lstat(path, &stat); err != nil {
+			return nil, err
+		}
+		state := fileState{ino: stat.Ino}
+		if entry.Type().IsRegular() { // a FIFO changes when somebody writes to it
+			state.links, state.size, state.changed = uint64(stat.Nlink), uint64(stat.Size), stat.Ctim
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return nil, err
+			}
+			state.text = string(data)
+		}
+		states[entry.Name()] = state
+	}
+	return states, nil
+}
+
+// look corrects what the child says by what is seen on the host.
+func (s *probeStage) look(attempts []attempt) ([]attempt, error) {
+	now, err := readStates(s.orders.Outside)
+	if err != nil {
+		return nil, fmt.Errorf("looking at what the probe did: %w", err)
+	}
+	for i := range attempts {
+		a := &attempts[i]
+		t := trialByTitle()[a.Title]
+		seen := t.seen != nil && t.seen(s) || t.hasVictim() && changed(s.files, now, t.name)
+		switch {
+		case seen:
+			a.Outcome, a.Detail = sandbox.Possible, "it was seen on the host"
+		case t.blind && a.Outcome == sandbox.Possible:
+			a.Outcome, a.Detail = sandbox.Refused, "nothing of it was seen on the host"
+		}
+		for _, name := range []string{t.name, t.name + newSuffix} {
+			delete(s.files, name)
+			delete(now, name)
+		}
+	}
+	for name := range merged(s.files, now) {
+		if changed(s.files, now, name) {
+			attempts = append(attempts, attempt{string(sandbox.FileWrite) + ": change something else outside", sandbox.Possible, name})
+		}
+	}
+	return attempts, nil
+}
+
+func merged(a, b map[string]fileState) map[string]fileState {
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	return both
+}
+
+func changed(before, now map[string]fileState, name string) bool {
+	_, made := now[name+newSuffix]
+	return made || before[name] != now[name]
+}
+
+// heard reports whether a datagram came.
+func (s *probeStage) heard(c *net.UDPConn) bool {
+	if c == nil {
+		return false
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	came := false
+	raw.Control(func(fd uintptr) {
+		_, _, err := unix.Recvfrom(int(fd), make([]byte, 16), unix.MSG_DONTWAIT)
+		came = err == nil
+	})
+	return came
+}
+
+// locked reports whether somebody holds the lock.
+func (s *probeStage) locked() bool {
+	f, err := os.Open(s.orders.Lock)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(flock(f, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+}
+
+// hostDevice is a device that no command gets and that this process could open:
+// that a command cannot then says something.
+func hostDevice() string {
+	for _, path := range []string{"/dev/fuse", "/dev/net/tun", "/dev/kvm", "/dev/kmsg", "/dev/vsock", "/dev/rfkill", "/dev/mem"} {
+		if unix.Access(path, unix.W_OK) == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// hostTerminal makes a terminal of the host; it is there while master is open.
+func hostTerminal() (master *os.File, path string, err error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, "", err
+	}
+	master = os.NewFile(uintptr(fd), "terminal")
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	path = fmt.Sprintf("/dev/pts/%d", number)
+	if err == nil {
+		err = unix.Access(path, unix.R_OK|unix.W_OK)
+	}
+	if err != nil {
+		master.Close()
+		return nil, "", err
+	}
+	return master, path, nil
+}
