@@ -1,0 +1,56 @@
+package observe
+
+import (
+	"net/netip"
+	"os"
+
+	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/local"
+	"golang.org/x/sys/unix"
+)
+
+// Options configures an observer. The zero value observes this host.
+type Options struct {
+	// Landlock is the version of Landlock that confines commands; 0 means the
+	// kernel's. Before version 2 every rename from one folder to another is
+	// refused, before version 3 truncating a file never is.
+	Landlock int
+
+	reaches func(netip.Addr) bool // whether the host has a route; nil: ask this host
+}
+
+// New returns an observer, which any number of runs may share.
+func New(o Options) local.Observer {
+	if o.Landlock == 0 {
+		o.Landlock = landlockVersion()
+	}
+	if o.reaches == nil {
+		o.reaches = sandbox.HostReaches
+	}
+	return &observer{options: o, filters: map[bool][]unix.SockFilter{false: filter(false), true: filter(true)}}
+}
+
+type observer struct {
+	options Options
+	filters map[bool][]unix.SockFilter // with and without namespaces; never changed
+}
+
+// Filter implements local.Observer.
+func (o *observer) Filter(namespaces bool) []unix.SockFilter { return o.filters[namespaces] }
+
+// Watch implements local.Observer.
+func (o *observer) Watch(listener *os.File, run local.Watched) local.Watch {
+	w := prepare(listener, run, o.options)
+	go w.loop()
+	return w
+}
+
+// landlockVersion asks the kernel (landlock_create_ruleset(2)); 0 is none.
+func landlockVersion() int {
+	const versionFlag = 1 // LANDLOCK_CREATE_RULESET_VERSION
+	n, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, versionFlag)
+	if errno != 0 {
+		return 0
+	}
+	return int(n)
+}
