@@ -17,6 +17,7 @@ import (
 // place is what all rows of one world share.
 type place struct {
 	world      world
+	alone      bool   // Config.Alone
 	program    string // this binary, readable inside
 	confined   sandbox.Provider
 	unconfined sandbox.Provider
@@ -37,7 +38,7 @@ const session = "rows"
 
 func newPlace(t *testing.T, c Config, w world) *place {
 	w.check(t)
-	p := &place{world: w, base: os.Getenv(baseVar), home: os.Getenv("HOME"), runtime: os.Getenv("XDG_RUNTIME_DIR")}
+	p := &place{world: w, alone: c.Alone, base: os.Getenv(baseVar), home: os.Getenv("HOME"), runtime: os.Getenv("XDG_RUNTIME_DIR")}
 	p.program = filepath.Join(filepath.Dir(p.base), "suite")
 	p.state = filepath.Join(p.base, "state")
 	// The names begin alike: a sandbox must not compare paths as text.

@@ -241,6 +241,7 @@ type allowance struct {
 	modes  []sandbox.Mode // nil: workspace-write
 	levels levels         // 0: everywhere
 	root   bool           // for root only
+	users  bool           // needs other users than its own, which Config.Alone leaves out
 	grant  grant          // what the command may do besides; nil: nothing
 	try    func(stage) error
 
@@ -262,6 +263,12 @@ func (r allowance) run(t *testing.T, w *place) {
 		out, facts := s.run(t, r.name)
 		if r.levels != 0 && r.levels&levelOf(facts) == 0 {
 			continue // nobody says that it works on this level
+		}
+		if r.users && w.alone {
+			if out.Broken == "" && out.Errno == 0 {
+				t.Errorf("%s: the operation %v, although a run is said to see one user only", mode, out)
+			}
+			continue
 		}
 		if out.Broken != "" || out.Errno != 0 {
 			t.Errorf("%s: the operation %v", mode, out)

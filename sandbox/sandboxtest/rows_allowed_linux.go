@@ -30,7 +30,7 @@ func (r allowance) with(change func(*allowance)) allowance {
 
 func inBothModes(r *allowance)     { r.modes = bothModes }
 func byNamespaces(r *allowance)    { r.levels = withNamespaces }
-func asRootOfTheView(r *allowance) { r.levels, r.root = withNamespaces, true }
+func asRootOfTheView(r *allowance) { r.levels, r.root, r.users = withNamespaces, true, true }
 
 // fileWork is done with files. In read-only mode Inside lies in the temporary
 // folder.

@@ -18,6 +18,10 @@ type Config struct {
 	// NeedsNamespaces says that the provider has nothing to offer where the host
 	// refuses user namespaces: there it must refuse every confined run.
 	NeedsNamespaces bool
+
+	// Alone says that the namespaces of a run are not its session's: runs of a
+	// session share no network, and root's commands know no user but root.
+	Alone bool
 }
 
 // LayerNamespaces is the name by which Facts.Layers must list namespaces.
