@@ -96,7 +96,7 @@ func (g *Gate) ask(p Prompter, r Request, k key, w *waiting) (Decision, error) {
 	// Without a session nothing is remembered: nobody would ever end it.
 	if w.session != "" && !w.ended && lasting(d) {
 		if g.sessions[w.session] == nil {
-			g.sessions[w.session] = &memory{grants: map[key]grant{}, refusals: map[key]*refusal{}}
+			g.sessions[w.session] = newMemory()
 		}
 		g.sessions[w.session].note(k, r, d)
 	}

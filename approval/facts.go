@@ -12,8 +12,9 @@ import (
 // Facts are the warnings of a question. Each is one sentence of ours in which
 // untrusted text stands in quotes.
 
-// grantFacts say what a yes opens, the most important first.
-func grantFacts(r Request, g gain) []string {
+// gainFacts say what a yes opens, the most important first, save what is opened
+// one by one.
+func gainFacts(r Request, g gain) []string {
 	var facts []string
 	if r.Kind == KindEscalation {
 		facts = append(facts, "The whole command runs again, from its beginning.")
@@ -34,8 +35,11 @@ func grantFacts(r Request, g gain) []string {
 
 // oddities say what else the person should know: what the command is given,
 // how it is written, and what the request warns of.
-func oddities(r Request) []string {
+func oddities(r Request, g gain) []string {
 	facts := envFacts(r.Env)
+	for _, root := range slices.Concat(g.write, g.read) {
+		facts = append(facts, textFacts("path to open", root.Path)...)
+	}
 	facts = append(facts, textFacts("command", commandText(r))...)
 	facts = append(facts, textFacts("folder", r.Dir)...)
 	facts = append(facts, textFacts("input", r.Stdin)...)

@@ -18,6 +18,15 @@ type key [sha256.Size]byte
 
 func keyOf(r Request) key {
 	h := sha256.New()
+	command := commandKey(r)
+	h.Write(command[:])
+	io.WriteString(h, r.Want.Hash())
+	return key(h.Sum(nil))
+}
+
+// commandKey identifies what would run, under whatever policy.
+func commandKey(r Request) key {
+	h := sha256.New()
 	field := func(s string) { // with its length, so that no two requests write the same
 		writeLen(h, len(s))
 		io.WriteString(h, s)
@@ -34,7 +43,6 @@ func keyOf(r Request) key {
 		field(name)
 		field(r.Env[name])
 	}
-	field(r.Want.Hash())
 	return key(h.Sum(nil))
 }
 
@@ -44,6 +52,14 @@ func writeLen(h hash.Hash, n int) { binary.Write(h, binary.BigEndian, uint64(n))
 type memory struct {
 	grants   map[key]grant
 	refusals map[key]*refusal
+
+	// refused counts, by commandKey, what was answered or closed without a yes
+	// since the last yes.
+	refused map[key]int
+}
+
+func newMemory() *memory {
+	return &memory{grants: map[key]grant{}, refusals: map[key]*refusal{}, refused: map[key]int{}}
 }
 
 // grant is a yes for the whole session.
@@ -64,6 +80,10 @@ type refusal struct {
 // reason must not wear the person down.
 const maxRefusals = 3
 
+// maxVariants is the same for a command under whatever policies: there is no end
+// of paths that could be asked for one after the other.
+const maxVariants = 6
+
 // reasonOf is what a refusal is remembered for. Rewording by case or spaces
 // makes no new reason.
 func reasonOf(r Request) string {
@@ -82,32 +102,42 @@ func (m *memory) recall(k key, r Request) (Decision, bool) {
 		return Decision{Rejected, ByMemory, no.questionID,
 			"the person already refused this exact command in this session and is not asked again; do not retry it"}, true
 	}
+	if m.refused[commandKey(r)] >= maxVariants {
+		return Decision{Rejected, ByMemory, "",
+			"the person refused this command again and again in this session, whatever it asked for, and is not asked any more; do not retry it"}, true
+	}
 	return Decision{}, false
 }
 
 // lasting reports whether a decision means anything for later requests.
 func lasting(d Decision) bool {
-	return d.By == ByPerson && (d.Outcome == AllowedSession || d.Outcome == Rejected || d.Outcome == Cancelled)
+	return d.By == ByPerson && (d.Outcome.Allowed() || d.Outcome == Rejected || d.Outcome == Cancelled)
 }
 
 // note keeps what a lasting decision means for later requests. Of several
 // answers to the same command the last one counts.
 func (m *memory) note(k key, r Request, d Decision) {
+	command := commandKey(r)
 	switch d.Outcome {
+	case AllowedOnce:
+		delete(m.refused, command)
 	case AllowedSession:
+		delete(m.refused, command)
 		m.grants[k] = grant{d.QuestionID, foldersOf(r)}
 		delete(m.refusals, k)
 	case Rejected:
 		delete(m.grants, k)
-		no := m.refused(k, d)
+		no := m.refusal(k, d)
+		m.refused[command]++
 		no.reasons[reasonOf(r)] = true
 	case Cancelled: // says nothing about the reason
-		m.refused(k, d)
+		m.refusal(k, d)
+		m.refused[command]++
 	}
 }
 
-// refused counts one more no.
-func (m *memory) refused(k key, d Decision) *refusal {
+// refusal counts one more no.
+func (m *memory) refusal(k key, d Decision) *refusal {
 	no := m.refusals[k]
 	if no == nil {
 		no = &refusal{reasons: map[string]bool{}}
@@ -122,7 +152,7 @@ func (m *memory) refused(k key, d Decision) *refusal {
 func foldersOf(r Request) []string {
 	folders := []string{r.Dir}
 	for _, p := range []sandbox.Policy{r.Have, r.Want} {
-		folders = append(folders, p.RootPaths()...)
+		folders = slices.Concat(folders, p.RootPaths(), paths(p.Writable), paths(p.Readable))
 	}
 	return folders
 }

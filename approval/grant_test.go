@@ -156,7 +156,7 @@ func TestWithoutSessionNothingIsRemembered(t *testing.T) {
 }
 
 func TestLastAnswerCounts(t *testing.T) {
-	m := &memory{grants: map[key]grant{}, refusals: map[key]*refusal{}}
+	m := newMemory()
 	r, k := request(), keyOf(request())
 	for _, c := range []struct{ answer, want Outcome }{
 		{Rejected, Rejected}, {AllowedSession, AllowedSession}, {Rejected, Rejected},
@@ -169,7 +169,7 @@ func TestLastAnswerCounts(t *testing.T) {
 }
 
 func TestGrantReplacesRefusal(t *testing.T) {
-	m := &memory{grants: map[key]grant{}, refusals: map[key]*refusal{}}
+	m := newMemory()
 	r, k := request(), keyOf(request())
 	m.note(k, r, Decision{Outcome: Rejected, By: ByPerson})
 	m.note(k, r, Decision{Outcome: AllowedSession, By: ByPerson})

@@ -61,13 +61,18 @@ type Question struct {
 	// and end of what is too long. It stays unambiguous where line breaks are
 	// shown as spaces. Clients that draw $(name) as an icon must break that.
 	Text string
+
+	// Unshown is how many of the files and folders that are opened one by one do
+	// not fit into Text. Who shows nothing but Text must not ask then.
+	Unshown int
 }
 
 // Wanted is what the policy asked for opens, beyond the configured one.
 type Wanted struct {
 	Mode    sandbox.Mode
 	Network bool     // the network becomes reachable and was not
-	Write   []string // folders that become writable, escaped
+	Write   []string // files and folders that become writable, escaped
+	Read    []string // files and folders that become readable, escaped
 }
 
 // Limits of a question.
@@ -100,21 +105,21 @@ func newQuestion(r Request, id string, expires time.Time) Question {
 	exact, prose := style{}, style{prose: true}
 	command := commandText(r)
 	g := gained(r.Have, r.Want)
-	opens, odd := grantFacts(r, g), oddities(r)
+	t := layoutOf(r, g, id)
 	q := Question{
 		ID: id, RunID: show(r.RunID, exact), Kind: r.Kind,
-		Title:   title(r, g, id),
+		Title:   t.title,
 		Command: show(command, exact), Bytes: commandBytes(r), Lines: lines(r.Command),
 		Stdin: show(r.Stdin, exact), Dir: show(r.Dir, exact),
 		Mode:   r.Have.Mode,
-		Wanted: Wanted{Mode: r.Want.Mode, Network: g.network, Write: showAll(g.writable)},
+		Wanted: Wanted{Mode: r.Want.Mode, Network: g.network, Write: showAll(append(paths(g.write), g.writable...)), Read: showAll(paths(g.read))},
 		Reason: show(r.Reason, prose), Justification: show(r.Justification, prose),
-		Warnings:   append(slices.Clone(opens), odd...),
+		Warnings:   slices.Concat(t.opens, t.grants, t.odd),
 		PolicyHash: r.Want.Hash(),
 		ExpiresAt:  expires,
 		Options:    options(r), DefaultOptionID: refuse.ID,
-		Text: text(r, title(r, g, id), opens, odd),
 	}
+	q.Text, q.Unshown = t.text(r)
 	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
 		q.Env = append(q.Env, show(name+"="+r.Env[name], exact))
 	}
@@ -124,6 +129,14 @@ func newQuestion(r Request, id string, expires time.Time) Question {
 		q.Evidence = append(q.Evidence, d)
 	}
 	return q
+}
+
+func paths(roots []*sandbox.Root) []string {
+	var out []string
+	for _, r := range roots {
+		out = append(out, r.Path)
+	}
+	return out
 }
 
 func showAll(texts []string) []string {
@@ -180,12 +193,36 @@ func title(r Request, g gain, id string) string {
 		how = "with NO SANDBOX (danger-full-access)"
 	case r.Want.Mode == sandbox.ExternalSandbox:
 		how = "unconfined (external-sandbox)"
-	case r.Want.Network && g.network:
-		how += " with NETWORK"
+	default:
+		how += extras(g)
 	}
 	name := "confine"
 	if id != "" {
 		name += " " + id[:min(len(id), 4)]
 	}
 	return fmt.Sprintf("%s: %s %s?", name, what, how)
+}
+
+// extras names what a yes opens beside the mode.
+func extras(g gain) string {
+	var more []string
+	if g.network {
+		more = append(more, "NETWORK")
+	}
+	for _, e := range []struct {
+		n    int
+		verb string
+	}{{len(g.write), "WRITE"}, {len(g.read), "READ"}} {
+		switch e.n {
+		case 0:
+		case 1:
+			more = append(more, "1 path to "+e.verb)
+		default:
+			more = append(more, fmt.Sprintf("%d paths to %s", e.n, e.verb))
+		}
+	}
+	if len(more) == 0 {
+		return ""
+	}
+	return " with " + strings.Join(more, ", ")
 }

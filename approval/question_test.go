@@ -29,12 +29,14 @@ func request() Request {
 
 const testID = "3fa9c1d2e4b5a697"
 
+var testTime = time.Unix(1000, 0)
+
 func questionAbout(change func(*Request)) Question {
 	r := request()
 	if change != nil {
 		change(&r)
 	}
-	return newQuestion(r, testID, time.Unix(1000, 0))
+	return newQuestion(r, testID, testTime)
 }
 
 func TestText(t *testing.T) {
@@ -206,7 +208,7 @@ func TestQuestionFields(t *testing.T) {
 			t.Errorf("%s is %q, want %q", c.name, c.got, c.want)
 		}
 	}
-	if len(q.Evidence) != MaxEvidence || q.Evidence[0].Count != 2 || !q.ExpiresAt.Equal(time.Unix(1000, 0)) {
+	if len(q.Evidence) != MaxEvidence || q.Evidence[0].Count != 2 || !q.ExpiresAt.Equal(testTime) {
 		t.Errorf("evidence %d, expiry %v", len(q.Evidence), q.ExpiresAt)
 	}
 }

@@ -67,7 +67,8 @@ type unaskedRecord struct {
 type wantedRecord struct {
 	Mode    sandbox.Mode `json:"mode"`
 	Network bool         `json:"network"`
-	Write   []exactText  `json:"write,omitempty"` // folders that are writable
+	Write   []exactText  `json:"write,omitempty"` // files and folders that are writable
+	Read    []exactText  `json:"read,omitempty"`  // files and folders that are readable although hidden
 }
 
 // envRecord names a variable. Its value may be a secret: only a digest is
@@ -141,6 +142,10 @@ func wantedOf(p sandbox.Policy) wantedRecord {
 	w := wantedRecord{Mode: p.Mode, Network: p.Network || !p.Mode.Confined()}
 	if p.Mode == sandbox.WorkspaceWrite {
 		w.Write = exactTexts(p.RootPaths())
+	}
+	if p.Mode.Confined() {
+		w.Write = append(w.Write, exactTexts(paths(p.Writable))...)
+		w.Read = exactTexts(paths(p.Readable))
 	}
 	return w
 }

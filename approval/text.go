@@ -16,19 +16,36 @@ type part struct {
 	body   shown
 	floor  int  // units of the body that are shown in any case
 	keep   bool // never left out
+	grant  bool // it is one of the paths that a yes opens; counted if it is left out
+}
+
+// content is what a question says in sentences of ours.
+type content struct {
+	title  string
+	opens  []string // what a yes opens
+	grants []string // each file and folder that it opens one by one
+	odd    []string // what else the person should know
+}
+
+func layoutOf(r Request, g gain, id string) content {
+	return content{title: title(r, g, id), opens: gainFacts(r, g), grants: grantFacts(r, g), odd: oddities(r, g)}
 }
 
 // text lays a question out for clients that show nothing but a message: what a
 // yes opens, then the command, then what is odd; the words of whoever asks last.
-func text(r Request, title string, opens, odd []string) string {
+// unshown counts the grants for which there is no room.
+func (c content) text(r Request) (text string, unshown int) {
 	exact, prose := style{}, style{prose: true}
 	parts := []part{
-		{label: title, keep: true},
+		{label: c.title, keep: true},
 		{label: "Configured: " + configured(r.Have) + ".", keep: true},
 	}
-	for _, f := range opens {
+	for _, f := range c.opens {
 		list := strings.Contains(f, openQuote) // can be long, and the title tells the mode
 		parts = append(parts, part{label: f, keep: !list})
+	}
+	for _, f := range c.grants {
+		parts = append(parts, part{label: f, grant: true})
 	}
 	parts = append(parts,
 		part{label: commandLabel(r), quoted: true, body: field(r, commandText(r), exact), floor: 140, keep: true},
@@ -37,7 +54,7 @@ func text(r Request, title string, opens, odd []string) string {
 		label := fmt.Sprintf("Input, %d bytes", len(r.Stdin))
 		parts = append(parts, part{label: label, quoted: true, body: field(r, r.Stdin, exact), floor: 60, keep: true})
 	}
-	for _, f := range odd {
+	for _, f := range c.odd {
 		parts = append(parts, part{label: f})
 	}
 	if r.Justification != "" {
@@ -63,6 +80,12 @@ func field(r Request, s string, st style) shown {
 func others(r Request, s string) bool {
 	texts := append([]string{commandText(r), r.Dir, r.Stdin, r.Justification, r.Reason}, r.Warnings...)
 	texts = append(texts, denials(r.Evidence)...)
+	for _, p := range []sandbox.Policy{r.Have, r.Want} {
+		texts = slices.Concat(texts, p.RootPaths(), paths(p.Writable), paths(p.Readable))
+	}
+	for _, g := range r.Grants {
+		texts = append(texts, g.Missing...)
+	}
 	for name, value := range r.Env {
 		texts = append(texts, name+value)
 	}
@@ -107,8 +130,9 @@ const (
 
 // layout joins the parts within limit units: first those to keep, then the
 // others in order as far as they fit, all with their bodies at the floors.
-// What is left of the room goes to the bodies in order.
-func layout(parts []part, limit int) string {
+// What is left of the room goes to the bodies in order. unshown counts the grants
+// among those that did not fit.
+func layout(parts []part, limit int) (text string, unshown int) {
 	limit -= dropRoom
 	used, dropped := 0, 0
 	for _, p := range parts {
@@ -122,6 +146,9 @@ func layout(parts []part, limit int) string {
 			return false
 		case used+p.least() > limit:
 			dropped++
+			if p.grant {
+				unshown++
+			}
 			return true
 		}
 		used += p.least()
@@ -144,7 +171,7 @@ func layout(parts []part, limit int) string {
 			lines = append(lines, fmt.Sprintf("%d more facts DO NOT FIT HERE.", dropped))
 		}
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(lines, "\n"), unshown
 }
 
 // base is the room for the body that a part gets in any case.

@@ -23,10 +23,28 @@ type Request struct {
 	Have sandbox.Policy // what is configured and needs no question
 	Want sandbox.Policy // what the command would run under
 
+	// Grants say more about paths that Want opens one by one. A path without
+	// one is shown without more.
+	Grants []Grant
+
 	Reason        string           // why confine asks; may quote untrusted text
 	Justification string           // why it is needed, in the words of whoever asks: a model mostly
 	Evidence      []sandbox.Denial // what the sandbox refused before
 	Warnings      []string         // what else the person should know
+}
+
+// Grant says what a person should know about one file or folder that is opened
+// beyond the mode.
+type Grant struct {
+	Path string // as in Want.Writable or Want.Readable
+	Kind sandbox.GrantKind
+
+	// Missing are the paths below Path, a folder, that were asked for and do not
+	// exist, so that the folder is opened in their place.
+	Missing []string
+
+	Perils     []sandbox.Peril
+	NotRefused bool // nothing there was refused before
 }
 
 // Kind says what a request is about.

@@ -13,11 +13,13 @@ type gain struct {
 	writable  []string // roots that were not writable
 	unguarded []string // protected paths that become writable
 	readable  []string // hidden paths that become readable
+
+	write, read []*sandbox.Root // files and folders that are opened one by one
 }
 
 // none reports whether nothing is gained, so that there is nothing to ask.
 func (g gain) none() bool {
-	return !g.mode && !g.network && len(g.writable)+len(g.unguarded)+len(g.readable) == 0
+	return !g.mode && !g.network && len(g.writable)+len(g.unguarded)+len(g.readable)+len(g.write)+len(g.read) == 0
 }
 
 // gained compares two policies. It errs on the side of a gain: what it cannot
@@ -36,11 +38,21 @@ func gained(have, want sandbox.Policy) gain {
 			g.readable = append(g.readable, path)
 		}
 	}
+	for _, root := range want.Writable {
+		if !has(have.Writable, root) && !freely(have, root.Path) {
+			g.write = append(g.write, root)
+		}
+	}
+	for _, root := range want.Readable {
+		if !has(have.Readable, root) {
+			g.read = append(g.read, root)
+		}
+	}
 	if want.Mode != sandbox.WorkspaceWrite {
 		return g
 	}
 	for _, root := range want.Roots {
-		if have.Mode != sandbox.WorkspaceWrite || !slices.ContainsFunc(have.Roots, sameRoot(root)) {
+		if have.Mode != sandbox.WorkspaceWrite || !has(have.Roots, root) {
 			g.writable = append(g.writable, root.Path)
 		}
 	}
@@ -52,10 +64,18 @@ func gained(have, want sandbox.Policy) gain {
 	return g
 }
 
-// sameRoot matches the same folder, not merely the same name: a root that was
+// has matches the same folder or file, not merely the same name: a root that was
 // replaced is another root.
-func sameRoot(a *sandbox.Root) func(*sandbox.Root) bool {
-	return func(b *sandbox.Root) bool { return a.Path == b.Path && a.Dev == b.Dev && a.Ino == b.Ino }
+func has(roots []*sandbox.Root, a *sandbox.Root) bool {
+	return slices.ContainsFunc(roots, func(b *sandbox.Root) bool { return a.Path == b.Path && a.Dev == b.Dev && a.Ino == b.Ino })
+}
+
+// freely reports whether all of a path is writable without a grant.
+func freely(have sandbox.Policy, path string) bool {
+	if have.Mode != sandbox.WorkspaceWrite || !covered(path, have.RootPaths()) {
+		return false
+	}
+	return !slices.ContainsFunc(have.Protected, func(p string) bool { return sandbox.Within(path, p) || sandbox.Within(p, path) })
 }
 
 func covered(path string, folders []string) bool {
