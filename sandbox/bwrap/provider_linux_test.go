@@ -14,9 +14,12 @@ import (
 // runs in the session's.
 func TestProvider(t *testing.T) { suite(t, local.Options{}) }
 
+// TestProviderAlone is for hosts that let only bubblewrap make user namespaces.
+func TestProviderAlone(t *testing.T) { suite(t, local.Options{NoNamespaces: true}) }
+
 func suite(t *testing.T, o local.Options) {
 	needBubblewrap(t)
-	sandboxtest.Run(t, sandboxtest.Config{NeedsNamespaces: true, New: func(state string) (confined, unconfined sandbox.Provider, err error) {
+	sandboxtest.Run(t, sandboxtest.Config{NeedsNamespaces: true, Alone: o.NoNamespaces, New: func(state string) (confined, unconfined sandbox.Provider, err error) {
 		o.StateDir = state
 		e, err := local.New(bwrap.New(bwrap.Options{}), o)
 		if err != nil {
