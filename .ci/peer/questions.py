@@ -1,0 +1,60 @@
+"""Answers to questions."""
+
+import re
+
+RFC3339 = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"
+
+
+def option(asked, kind):
+    return next(o for o in asked["params"]["options"] if o["kind"] == kind)
+
+
+def choose(c, asked, kind):
+    c.reply(asked, {"outcome": {"outcome": "selected", "optionId": option(asked, kind)["optionId"]}})
+
+
+def allow(c, asked):
+    """Says yes to a question, for this once."""
+    choose(c, asked, "allow_once")
+
+
+def wrong(params):
+    """What the page does not allow in a confine/requestApproval."""
+    options = params["options"]
+    if params["kind"] not in ("command", "escalation"):
+        yield "kind %s" % params["kind"]
+    if not options or not options[0]["kind"].startswith("reject"):
+        yield "the first option does not refuse"
+    if {o["kind"] for o in options} - {"allow_once", "allow_always", "reject_once", "reject_always"}:
+        yield "kinds of options"
+    for field in ("name", "optionId"):
+        if len({o[field] for o in options}) != len(options):
+            yield "%s is not unique" % field
+    default = [o for o in options if o["optionId"] == params["defaultOptionId"]]
+    if len(default) != 1 or not default[0]["kind"].startswith("reject"):
+        yield "the default does not refuse"
+    if not re.fullmatch(RFC3339, params["expiresAt"]):
+        yield "expiresAt %s" % params["expiresAt"]
+    if not params["wanted"]:
+        yield "nothing is wanted"
+    for field, text in texts(params):
+        if hidden(text) or "\n" in text and field != "text":
+            yield "%s holds what is not seen: %.100r" % (field, text)
+    for field in ("command", "cwd", "reason"):
+        if not params[field] or params[field] not in params["text"] and "NOT SHOWN" not in params["text"]:
+            yield "text lacks the %s" % field
+
+
+def texts(params):
+    """Every text in a question, with the name of its field."""
+    for field, value in params.items():
+        for text in value if isinstance(value, list) else [value]:
+            for part in text.values() if isinstance(text, dict) else [text]:
+                if isinstance(part, str):
+                    yield field, part
+
+
+def hidden(text):
+    """Whether there are characters that a person does not see, or that move others."""
+    import unicodedata
+    return any(unicodedata.category(ch) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for ch in text if ch != "\n")
