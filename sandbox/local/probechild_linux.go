@@ -28,7 +28,6 @@ type probeOrders struct {
 	Scratch string // where to write freely; empty: in the workspace, or where temporary files go
 	Beside  string // file that may seem to be created, in a private folder, but must not appear
 	Own     string // a file of confine's own
-	Hidden  string // a file that the policy hides; empty if it hides none
 	Lock    string // a file outside for whoever is left behind
 
 	Address  string            // TCP listener on the host; empty if nothing can listen

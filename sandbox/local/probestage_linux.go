@@ -45,11 +45,19 @@ func (e *Engine) newProbeStage(x experiment) (s *probeStage, err error) {
 		return s, err
 	}
 	s.closers = append(s.closers, func() { removeTree(s.dir) })
+	outside := filepath.Join(s.dir, "outside")
+	beside := filepath.Dir(e.options.StateDir) // where nothing but the sandbox stops a write
+	if x.thorough {
+		// What lies in the state folder is hidden and shown again; an ordinary
+		// folder is better.
+		if ordinary, err := s.makeFolder(beside); err == nil {
+			outside = filepath.Join(ordinary, "outside")
+		}
+	}
 	server, _ := readProcess(os.Getpid())
 	s.orders = probeOrders{Thorough: x.thorough, ReadOnly: x.key.mode == sandbox.ReadOnly, Network: x.key.network, Namespaces: x.namespaces,
-		Inside: filepath.Join(s.dir, "inside"), Outside: filepath.Join(s.dir, "outside"),
-		// Where nothing but the sandbox stops a write.
-		Beside:   filepath.Join(filepath.Dir(e.options.StateDir), ".confine-"+filepath.Base(s.dir)),
+		Inside: filepath.Join(s.dir, "inside"), Outside: outside,
+		Beside:   filepath.Join(beside, ".confine-"+filepath.Base(s.dir)),
 		Own:      filepath.Join(s.dir, "own"),
 		Server:   pinned{server.pid, server.start},
 		Device:   hostDevice(),
@@ -147,7 +155,7 @@ func (s *probeStage) makeThorough() {
 	}
 	s.orders.Sockets = map[string]string{}
 	for place, folder := range map[string]string{inTemp: "/tmp", inRuntime: os.Getenv("XDG_RUNTIME_DIR"), inRun: "/run", inOutside: s.orders.Outside} {
-		if filepath.IsAbs(folder) {
+		if filepath.IsAbs(folder) { // the variable may be missing
 			s.makeSocket(place, folder)
 		}
 	}
@@ -167,11 +175,10 @@ func (s *probeStage) makeThorough() {
 
 // makeSocket listens in a new folder below another one.
 func (s *probeStage) makeSocket(place, folder string) {
-	folder, err := os.MkdirTemp(folder, "confine-verify-")
+	folder, err := s.makeFolder(folder)
 	if err != nil {
 		return
 	}
-	s.closers = append(s.closers, func() { removeTree(folder) })
 	dir, err := unix.Open(folder, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return
@@ -185,6 +192,49 @@ func (s *probeStage) makeSocket(place, folder string) {
 	l.SetUnlinkOnClose(false) // by that name it will not be found; the folder is removed
 	s.orders.Sockets[place] = path
 	s.closers = append(s.closers, func() { l.Close() })
+}
+
+// folderPrefix begins the names of folders that Verify makes outside confine's
+// own.
+const folderPrefix = ".confine-verify-"
+
+// makeFolder makes a folder that the stage's end removes. If we are killed
+// before, it is not locked any more, and the next one made beside it removes it.
+func (s *probeStage) makeFolder(parent string) (string, error) {
+	old, _ := filepath.Glob(filepath.Join(parent, folderPrefix+"*")) // at worst none is found
+	for _, folder := range old {
+		removeDead(folder)
+	}
+	folder, err := os.MkdirTemp(parent, folderPrefix)
+	if err != nil {
+		return "", err
+	}
+	lock, err := os.Open(folder)
+	if err == nil {
+		err = flock(lock, unix.LOCK_EX|unix.LOCK_NB)
+	}
+	s.closers = append(s.closers, func() {
+		removeTree(folder)
+		lock.Close()
+	})
+	return folder, err
+}
+
+// removeDead removes a folder that nobody holds. One that was made this moment
+// is not locked yet: young ones are spared.
+func removeDead(folder string) {
+	lock, err := os.OpenFile(folder, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return // another user's
+	}
+	defer lock.Close()
+	var stat unix.Stat_t
+	if unix.Fstat(int(lock.Fd()), &stat) != nil || int(stat.Uid) != os.Geteuid() || time.Since(time.Unix(stat.Mtim.Unix())) < time.Minute {
+		return
+	}
+	if flock(lock, unix.LOCK_EX|unix.LOCK_NB) == nil {
+		removeTree(folder)
+	}
 }
 
 // startStranger starts a process of the host for children to see and touch.

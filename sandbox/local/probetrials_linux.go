@@ -281,9 +281,6 @@ var readTrials = []trial{
 		try: func(o probeOrders, _ string) error { return readHost(o.Own) }},
 	{facet: sandbox.FileRead, name: "read a file of the host", thorough: true, exception: true,
 		try: func(probeOrders, string) error { return openTo("/etc/passwd", unix.O_RDONLY) }},
-	{facet: sandbox.FileRead, name: "read a file that the policy hides",
-		when: func(o probeOrders) string { return missing(o.Hidden, "no policy hides files yet") },
-		try:  func(o probeOrders, _ string) error { return readHost(o.Hidden) }},
 }
 
 // hostText is what files of the stage hold.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/confine-dev/confine/sandbox"
 	"golang.org/x/sys/unix"
@@ -22,24 +23,18 @@ func (e *Engine) Verify(ctx context.Context) []sandbox.Verification {
 	defer e.starting.Done()
 	free, err := e.possible(ctx)
 	if err == nil {
-		err = e.guard.start()
+		err = e.guard.start() // a probe is a run like any other
 	}
 	var all []sandbox.Verification
 	for _, mode := range []sandbox.Mode{sandbox.ReadOnly, sandbox.WorkspaceWrite} {
 		for _, network := range []bool{false, true} {
-			key := probeKey{mode: mode, network: network}
-			inUse, inUseErr := verdict{}, err
-			if err == nil {
-				inUse, inUseErr = e.verdict(ctx, sandbox.Policy{Mode: mode, Network: network})
-			}
 			for _, namespaces := range []bool{true, false} {
-				v := sandbox.Verification{Provider: e.wrapper.Name(), Mode: mode, Network: network, Namespaces: namespaces,
-					Facets: []sandbox.VerifiedFacet{}, Controls: []sandbox.Check{}}
-				v.InUse = inUseErr == nil && inUse.namespaces == namespaces
+				x := experiment{key: probeKey{mode: mode, network: network}, namespaces: namespaces, thorough: true}
+				v := e.unverified(x)
 				if err != nil {
 					v.Reason = err.Error()
 				} else {
-					e.verify(ctx, &v, experiment{key: key, namespaces: namespaces, thorough: true}, free)
+					e.verify(ctx, &v, x, free)
 				}
 				all = append(all, v)
 			}
@@ -48,8 +43,16 @@ func (e *Engine) Verify(ctx context.Context) []sandbox.Verification {
 	return all
 }
 
+// unverified is a verification of which nothing is known yet.
+func (e *Engine) unverified(x experiment) sandbox.Verification {
+	return sandbox.Verification{Provider: e.wrapper.Name(), Mode: x.key.mode, Network: x.key.network, Namespaces: x.namespaces,
+		Facets: []sandbox.VerifiedFacet{}, Controls: []sandbox.Check{}}
+}
+
 // verify tries one combination and fills the verification in.
 func (e *Engine) verify(ctx context.Context, v *sandbox.Verification, x experiment, free map[string]attempt) {
+	inUse, err := e.verdict(ctx, sandbox.Policy{Mode: v.Mode, Network: v.Network})
+	v.InUse = err == nil && inUse.namespaces == v.Namespaces
 	if x.namespaces && e.options.NoNamespaces {
 		v.Reason = "namespaces are switched off"
 		return
@@ -131,7 +134,7 @@ func (e *Engine) possible(ctx context.Context) (map[string]attempt, error) {
 		return nil, err
 	}
 	defer stage.close()
-	stage.orders.Free, stage.orders.Scratch = true, stage.dir
+	stage.orders.Free, stage.orders.Scratch = true, filepath.Dir(stage.orders.Outside)
 	orders, err := json.Marshal(stage.orders)
 	if err != nil {
 		return nil, err
