@@ -158,15 +158,32 @@ def questions_remembered(t):
     result = a.c.call("runCommand", same)
     t.equal("the same command again", (result["approval"]["by"], result["approval"]["outcome"], a.ran()), ("grant", "allowed-session", True))
     t.equal("was not asked about", len(a.c.messages("confine/requestApproval")), 1)
-    pending = a.c.request("runCommand", {**same, "session": "other"})
-    choose(a.c, a.c.message("confine/requestApproval", nth=1), "reject_once")
-    t.equal("another session is asked", pending.result()["approval"]["outcome"], "rejected")
-    pending = a.c.request("runCommand", {**same, "command": same["command"] + " "})
-    choose(a.c, a.c.message("confine/requestApproval", nth=2), "reject_once")
-    t.equal("another command too, if only by a blank", pending.result()["approval"]["outcome"], "rejected")
-    result = a.c.call("runCommand", {**same, "command": same["command"] + " "})
-    t.equal("what was refused is refused again", (result["status"], result["approval"]["by"]), ("refused", "memory"))
-    t.equal("without a question", len(a.c.messages("confine/requestApproval")), 3)
+    def asked_again(**change):
+        """Whether this is asked about; if so the question is dismissed, which nothing remembers."""
+        seen = len(a.c.messages("confine/requestApproval"))
+        pending = a.c.request("runCommand", {**same, **change})
+        a.c.await_that(lambda: pending.done() or len(a.c.messages("confine/requestApproval")) > seen, "a question or an answer")
+        if pending.done():
+            return False
+        a.c.reply(a.c.messages("confine/requestApproval")[seen], {"outcome": {"outcome": "cancelled"}})
+        pending.result()
+        return True
+
+    other = {"a command with one more blank": {"command": same["command"] + " "}, "another folder": {"cwd": a.world.outside},
+             "another environment": {"env": {"A": "b"}}, "another input": {"stdin": "x"}, "another session": {"session": "other"},
+             "another policy": {"mode": "read-only", "sandboxPermissions": "workspace-write"}}
+    for what, change in other.items():
+        t.check("allowed for the session, not for %s" % what, asked_again(**change))
+    t.check("but for another justification", not asked_again(justification="another"))
+
+    pending, asked = a.ask()
+    same["command"] = "touch '%s'" % a.file
+    choose(a.c, asked, "reject_once")
+    pending.result()
+    result = a.c.call("runCommand", same)
+    t.equal("what was refused is refused again", (result["status"], result["approval"]["outcome"], result["approval"]["by"]), ("refused", "rejected", "memory"))
+    for what, change in {**other, "another justification": {"justification": "another"}}.items():
+        t.check("refused, but asked again for %s" % what, asked_again(**change))
     a.c.close()
 
 
