@@ -70,7 +70,7 @@ func (w *Wrapper) inside(l *local.Launch, r local.Request) error {
 
 // outside compiles for a host that refuses namespaces.
 func (w *Wrapper) outside(l *local.Launch, r local.Request) error {
-	if err := view.Check(r.Policy); err != nil {
+	if err := view.Check(r); err != nil {
 		return err
 	}
 	rules := restrict.Ruleset{ABI: w.abi, Scopes: restrict.ScopeSignal | restrict.ScopeAbstract, RefuseTCP: !r.Policy.Network}

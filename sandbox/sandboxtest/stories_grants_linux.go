@@ -97,13 +97,32 @@ func ungrantableKinds(t *testing.T, w *place) {
 }
 
 func hiddenFolderGrant(t *testing.T, w *place) {
-	if w.level(t) == withoutNamespaces {
-		return // nothing is hidden, which the facets say
-	}
-	for _, path := range []string{w.runtime, "/tmp", w.state, filepath.Join(w.state, "servers"), w.base} {
+	refused := func(path string) {
 		w.refusedStart(t, w.shellSpec(sandbox.ReadOnly, "hidden", "true", granting(t, path)))
 		w.refusedStart(t, w.shellSpec(sandbox.ReadOnly, "hidden", "true", func(s *sandbox.Spec) { s.Policy.Readable = []*sandbox.Root{identify(t, path)} }))
 	}
+	for _, own := range []string{w.state, filepath.Join(w.state, "servers"), w.base} {
+		refused(own)
+	}
+	if w.level(t) == withoutNamespaces {
+		return // nothing is hidden, which the facets say
+	}
+	refused(w.runtime)
+	refused(real(t, "/tmp"))
+	services := w.folder(t, filepath.Join(w.runtime, "services"))
+	w.shell(t, sandbox.ReadOnly, "hidden", "true", granting(t, services))
+	w.services.listen(t, "unix", filepath.Join(services, "socket"))
+	refused(services)
+}
+
+// real follows links.
+func real(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func protectedInGrant(t *testing.T, w *place) {

@@ -94,11 +94,16 @@ func TestTwoGrantsOfOneTree(t *testing.T) {
 
 func TestRefusedGrants(t *testing.T) {
 	h := newHost(t)
-	socket, err := net.Listen("unix", h.at("away/socket"))
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"away/socket", "runtime/sub/deep/socket"} {
+		if err := os.MkdirAll(filepath.Dir(h.at(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		socket, err := net.Listen("unix", h.at(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer socket.Close()
 	}
-	defer socket.Close()
 	fifo := h.at("away/fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
@@ -120,6 +125,7 @@ func TestRefusedGrants(t *testing.T) {
 		"a setting of the kernel":          file("/proc/sys/kernel/core_pattern"),
 		"the kernel's file system":         folder("/sys"),
 		"a hidden folder":                  folder(h.at("runtime")),
+		"a folder with a hidden socket":    folder(h.at("runtime/sub")),
 		"a folder that holds a hidden one": folder(h.base),
 		"confine's own file":               file(h.at("state/own")),
 		"confine's own folder":             folder(h.at("state")),
@@ -136,6 +142,20 @@ func TestRefusedGrants(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestSocketsThatAreNotHidden: who can be reached anyway is no reason to refuse
+// a folder.
+func TestSocketsThatAreNotHidden(t *testing.T) {
+	h := newHost(t)
+	socket, err := net.Listen("unix", h.at("away/sub/socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	r := h.request(sandbox.ReadOnly)
+	r.Policy.Writable = []*sandbox.Root{h.root("away")}
+	h.plan(r)
 }
 
 // TestRefusesANestedRuntimeFolder: what is not covered by itself because it
@@ -162,10 +182,12 @@ func TestRefusesANestedRuntimeFolder(t *testing.T) {
 func TestRefusedPolicies(t *testing.T) {
 	h := newHost(t)
 	for name, change := range map[string]func(*local.Request){
-		"danger-full-access": func(r *local.Request) { r.Policy.Mode = sandbox.DangerFullAccess },
-		"external-sandbox":   func(r *local.Request) { r.Policy.Mode = sandbox.ExternalSandbox },
-		"unreadable paths":   func(r *local.Request) { r.Policy.Unreadable = []string{"/etc/shadow"} },
-		"deep in a root":     func(r *local.Request) { r.Policy.Protected = []string{h.at("ws/deep/file")} },
+		"danger-full-access":              func(r *local.Request) { r.Policy.Mode = sandbox.DangerFullAccess },
+		"external-sandbox":                func(r *local.Request) { r.Policy.Mode = sandbox.ExternalSandbox },
+		"unreadable paths":                func(r *local.Request) { r.Policy.Unreadable = []string{"/etc/shadow"} },
+		"deep in a root":                  func(r *local.Request) { r.Policy.Protected = []string{h.at("ws/deep/file")} },
+		"a grant in confine's own folder": func(r *local.Request) { r.Policy.Writable = []*sandbox.Root{h.root("state/own")} },
+		"a grant around it":               func(r *local.Request) { r.Policy.Writable = []*sandbox.Root{h.root(".")} },
 		"deep in a grant": func(r *local.Request) {
 			r.Policy.Protected, r.Policy.Writable = []string{h.at("away/sub/file")}, []*sandbox.Root{h.root("away")}
 		},
@@ -174,6 +196,10 @@ func TestRefusedPolicies(t *testing.T) {
 		change(&r)
 		if _, err := Of(r); err == nil {
 			t.Errorf("%s: a plan was made", name)
+		}
+		r.Namespaces = false
+		if err := Check(r); err == nil {
+			t.Errorf("%s: nothing is wrong with it where there are no namespaces", name)
 		}
 	}
 }

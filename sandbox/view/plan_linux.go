@@ -60,15 +60,15 @@ const SharedMemory = "/dev/shm"
 // Of plans the view of one run. The error means that the policy asks for what a
 // view cannot give; the command must not run then.
 func Of(r local.Request) (*Plan, error) {
-	if err := Check(r.Policy); err != nil {
+	if err := Check(r); err != nil {
 		return nil, err
 	}
 	p := &Plan{Devices: Devices(), Kernel: existing(kernelFolders), tmp: real("/tmp"), roots: r.Policy.Roots}
 	services := serviceFolders(r.State)
-	if err := checkGrants(r.Policy, append(services, p.tmp, SharedMemory), real(r.State)); err != nil {
+	p.Hidden = outermost(services, p.tmp)
+	if err := p.checkHidden(r.Policy, append(services, p.covers()...)); err != nil {
 		return nil, err
 	}
-	p.Hidden = outermost(services, p.tmp)
 	b := builder{plan: p, request: r, writes: r.Policy.Mode == sandbox.WorkspaceWrite}
 	b.temporary()
 	b.roots()

@@ -1,0 +1,20 @@
+package landlock_test
+
+import (
+	"testing"
+
+	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/landlock"
+	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/sandboxtest"
+)
+
+func TestOperations(t *testing.T) {
+	sandboxtest.RunOps(t, sandboxtest.Config{New: func(state string) (confined, unconfined sandbox.Provider, err error) {
+		e, err := local.New(landlock.New(), local.Options{StateDir: state})
+		if err != nil {
+			return nil, nil, err
+		}
+		return e, e.Unconfined(), nil
+	}})
+}
