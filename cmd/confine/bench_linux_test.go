@@ -18,6 +18,7 @@ import (
 
 	"github.com/confine-dev/confine/rpc"
 	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/sandbox"
 )
 
 // The benchmarks measure the real program against the thing named in the
@@ -42,9 +43,9 @@ type childPipes struct {
 func (s childPipes) Close() error { s.ReadCloser.Close(); return s.WriteCloser.Close() }
 
 // startMeasured spawns the server; the time runs until initialize is answered.
-func startMeasured(b *testing.B, output rpc.Notification) (m *measured, greeted time.Duration) {
+func startMeasured(b *testing.B, provider string, output rpc.Notification) (m *measured, greeted time.Duration) {
 	b.Helper()
-	w := newBenchWorld(b)
+	w := newBenchWorld(b, provider)
 	program, err := os.Executable()
 	if err != nil {
 		b.Fatal(err)
@@ -123,7 +124,7 @@ func (m *measured) memory(b *testing.B, field string) float64 {
 	return 0
 }
 
-func newBenchWorld(b *testing.B) world {
+func newBenchWorld(b *testing.B, provider string) world {
 	b.Helper()
 	top, err := os.MkdirTemp("/var/tmp", "confine-bench-")
 	if err != nil {
@@ -137,14 +138,14 @@ func newBenchWorld(b *testing.B) world {
 			b.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(settings, "config.toml"), []byte("sandbox_mode = \"workspace-write\"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(settings, "config.toml"), []byte("sandbox_mode = \"workspace-write\"\nprovider = \""+provider+"\"\n"), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	w.env = []string{asConfine + "=1", "HOME=" + w.home, "PATH=/usr/local/bin:/usr/bin:/bin"}
 	return w
 }
 
-func median(d []time.Duration) time.Duration {
+func median(d stopwatch) time.Duration {
 	slices.Sort(d)
 	return d[len(d)/2]
 }
@@ -157,51 +158,87 @@ func bareBwrap(work string) []string {
 		"--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run", "--bind", work, work, "--chdir", work, "--"}
 }
 
-// BenchmarkTrue runs true through the server, by a plain fork+exec and, where
-// it is installed, in bare bubblewrap.
-func BenchmarkTrue(b *testing.B) {
-	m, _ := startMeasured(b, nil)
-	_, noBwrap := exec.LookPath("bwrap")
-	params := proto.RunCommandParams{Argv: []string{"/bin/true"}}
-	m.run(b, params) // the session and the probe are made once
-	var plain, confined, bwrap []time.Duration
-	timed := func(list *[]time.Duration, f func()) {
-		begun := time.Now()
-		f()
-		*list = append(*list, time.Since(begun))
-	}
-	command := func(argv ...string) func() {
-		return func() {
-			if err := exec.Command(argv[0], argv[1:]...).Run(); err != nil {
-				b.Fatal(err)
+// eachProvider runs a benchmark for each provider that can be used here.
+func eachProvider(b *testing.B, f func(b *testing.B, provider string)) {
+	for _, provider := range []string{sandbox.ProviderLandlock, sandbox.ProviderBwrap} {
+		b.Run(provider, func(b *testing.B) {
+			if _, err := exec.LookPath("bwrap"); err != nil {
+				b.Skip("bubblewrap, which this is measured against, is not installed")
 			}
-		}
-	}
-	for b.Loop() {
-		timed(&plain, command("/bin/true"))
-		timed(&confined, func() { m.run(b, params) })
-		if noBwrap == nil {
-			timed(&bwrap, command(append(bareBwrap(m.work), "/bin/true")...))
-		}
-	}
-	p, c := median(plain), median(confined)
-	b.ReportMetric(milliseconds(p), "plain-ms")
-	b.ReportMetric(milliseconds(c), "confine-ms")
-	b.ReportMetric(milliseconds(c-p), "more-ms")
-	b.ReportMetric(float64(c)/float64(p), "x-plain")
-	if noBwrap == nil {
-		b.ReportMetric(milliseconds(median(bwrap)), "bwrap-ms")
-		b.ReportMetric(float64(c)/float64(median(bwrap)), "x-bwrap")
+			f(b, provider)
+		})
 	}
 }
 
-// BenchmarkLargeWorkspace runs true in a workspace of 50,000 files and in an
-// empty one: the size of a workspace must not matter.
+// stopwatch collects how long things took.
+type stopwatch []time.Duration
+
+func (s *stopwatch) time(f func()) {
+	begun := time.Now()
+	f()
+	*s = append(*s, time.Since(begun))
+}
+
+// succeed runs a program and fails the benchmark if that fails.
+func succeed(b *testing.B, argv ...string) {
+	if err := exec.Command(argv[0], argv[1:]...).Run(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkTrue runs true through the server, by a plain fork+exec and in bare
+// bubblewrap.
+func BenchmarkTrue(b *testing.B) {
+	eachProvider(b, func(b *testing.B, provider string) {
+		m, _ := startMeasured(b, provider, nil)
+		params := proto.RunCommandParams{Argv: []string{"/bin/true"}}
+		m.run(b, params) // the session and the probe are made once
+		var plain, confined, bwrap stopwatch
+		for b.Loop() {
+			plain.time(func() { succeed(b, "/bin/true") })
+			confined.time(func() { m.run(b, params) })
+			bwrap.time(func() { succeed(b, append(bareBwrap(m.work), "/bin/true")...) })
+		}
+		p, c, w := median(plain), median(confined), median(bwrap)
+		b.ReportMetric(milliseconds(p), "plain-ms")
+		b.ReportMetric(milliseconds(w), "bwrap-ms")
+		b.ReportMetric(milliseconds(c), "confine-ms")
+		b.ReportMetric(milliseconds(c-p), "more-than-plain-ms")
+		b.ReportMetric(milliseconds(c-w), "more-than-bwrap-ms")
+		b.ReportMetric(float64(c)/float64(p), "x-plain")
+		b.ReportMetric(float64(c)/float64(w), "x-bwrap")
+	})
+}
+
+// BenchmarkLargeWorkspace runs true in a repository of 50,000 files and in an
+// empty folder: the size of a workspace must not matter.
 func BenchmarkLargeWorkspace(b *testing.B) {
-	empty, _ := startMeasured(b, nil)
-	large, _ := startMeasured(b, nil)
-	for i := range 50_000 {
-		dir := filepath.Join(large.work, strconv.Itoa(i/500))
+	eachProvider(b, func(b *testing.B, provider string) {
+		empty, _ := startMeasured(b, provider, nil)
+		large, _ := startMeasured(b, provider, nil)
+		fill(b, large.work, 50_000)
+		succeed(b, "git", "-c", "init.defaultBranch=main", "init", "-q", large.work)
+		params := proto.RunCommandParams{Argv: []string{"/bin/true"}}
+		var times [2]stopwatch
+		for _, m := range []*measured{empty, large} {
+			m.run(b, params)
+		}
+		for b.Loop() {
+			for i, m := range []*measured{empty, large} {
+				times[i].time(func() { m.run(b, params) })
+			}
+		}
+		e, l := median(times[0]), median(times[1])
+		b.ReportMetric(milliseconds(e), "empty-ms")
+		b.ReportMetric(milliseconds(l), "large-ms")
+		b.ReportMetric(float64(l)/float64(e), "x-empty")
+	})
+}
+
+// fill makes empty files in a folder, 500 in each of its own.
+func fill(b *testing.B, folder string, count int) {
+	for i := range count {
+		dir := filepath.Join(folder, strconv.Itoa(i/500))
 		if i%500 == 0 {
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				b.Fatal(err)
@@ -211,35 +248,16 @@ func BenchmarkLargeWorkspace(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	params := proto.RunCommandParams{Argv: []string{"/bin/true"}}
-	times := map[*measured][]time.Duration{}
-	for _, m := range []*measured{empty, large} {
-		m.run(b, params) // the session and the probe are made once
-	}
-	for b.Loop() {
-		for _, m := range []*measured{empty, large} {
-			begun := time.Now()
-			m.run(b, params)
-			times[m] = append(times[m], time.Since(begun))
-		}
-	}
-	e, l := median(times[empty]), median(times[large])
-	b.ReportMetric(milliseconds(l), "large-ms")
-	b.ReportMetric(float64(l)/float64(e), "x-empty")
 }
 
 // BenchmarkInitialize spawns the server and waits for the answer to
 // initialize; then it looks at the memory of the idle server.
 func BenchmarkInitialize(b *testing.B) {
-	var greeted, bare []time.Duration
+	var greeted, bare stopwatch
 	var resident float64
 	for b.Loop() {
-		begun := time.Now()
-		if err := exec.Command("/bin/true").Run(); err != nil {
-			b.Fatal(err)
-		}
-		bare = append(bare, time.Since(begun))
-		m, d := startMeasured(b, nil)
+		bare.time(func() { succeed(b, "/bin/true") })
+		m, d := startMeasured(b, sandbox.ProviderAuto, nil)
 		greeted = append(greeted, d)
 		resident = max(resident, m.memory(b, "VmRSS"))
 		m.stop()
@@ -249,66 +267,31 @@ func BenchmarkInitialize(b *testing.B) {
 	b.ReportMetric(resident, "MiB-resident")
 }
 
-// BenchmarkOutput sends 256 MiB through the server to an editor that reads and
-// to one that does not ask for output, and through a plain pipe.
-func BenchmarkOutput(b *testing.B) {
-	const size = 256 << 20
-	argv := []string{"/bin/sh", "-c", fmt.Sprintf("yes 'a line of output' | head -c %d", size)}
-	for _, reads := range []bool{true, false} {
-		b.Run(fmt.Sprintf("reads=%t", reads), func(b *testing.B) {
-			var output rpc.Notification
-			if reads {
-				output = func(context.Context, *rpc.Request) {}
-			}
-			m, _ := startMeasured(b, output)
-			var plain, confined time.Duration
-			for b.Loop() {
-				begun := time.Now()
-				cmd := exec.Command(argv[0], argv[1:]...)
-				cmd.Stdout = struct{ io.Writer }{io.Discard} // through a pipe, not to /dev/null
-				if err := cmd.Run(); err != nil {
-					b.Fatal(err)
-				}
-				plain += time.Since(begun)
-				begun = time.Now()
-				if result := m.run(b, proto.RunCommandParams{Argv: argv}); result.Stdout.Bytes != size {
-					b.Fatalf("%d bytes counted, want %d", result.Stdout.Bytes, size)
-				}
-				confined += time.Since(begun)
-			}
-			b.ReportMetric(float64(size)*float64(b.N)/(1<<20)/confined.Seconds(), "MiB/s")
-			b.ReportMetric(float64(confined)/float64(plain), "x-pipe")
-			b.ReportMetric(m.memory(b, "VmHWM"), "MiB-peak")
-		})
-	}
-}
-
 // BenchmarkConcurrent runs 200 commands at once, each of which must get its own
 // answer, against bare bubblewrap at the same concurrency.
 func BenchmarkConcurrent(b *testing.B) {
 	const count = 200
-	m, _ := startMeasured(b, nil)
-	_, noBwrap := exec.LookPath("bwrap")
-	m.run(b, proto.RunCommandParams{Argv: []string{"/bin/true"}})
-	var confined, bwrap []time.Duration
-	all := func(f func(i int)) time.Duration {
-		begun := time.Now()
-		var group sync.WaitGroup
-		for i := range count {
-			group.Go(func() { f(i) })
-		}
-		group.Wait()
-		return time.Since(begun)
-	}
-	for b.Loop() {
-		confined = append(confined, all(func(i int) {
-			word := fmt.Sprintf("run-%d", i)
-			if got := m.run(b, proto.RunCommandParams{Argv: []string{"/bin/echo", word}}); got.Stdout.Text != word+"\n" {
-				b.Errorf("run %d printed %q", i, got.Stdout.Text)
+	eachProvider(b, func(b *testing.B, provider string) {
+		m, _ := startMeasured(b, provider, nil)
+		m.run(b, proto.RunCommandParams{Argv: []string{"/bin/true"}})
+		var confined, bwrap stopwatch
+		all := func(f func(i int)) func() {
+			return func() {
+				var group sync.WaitGroup
+				for i := range count {
+					group.Go(func() { f(i) })
+				}
+				group.Wait()
 			}
-		}))
-		if noBwrap == nil {
-			bwrap = append(bwrap, all(func(i int) {
+		}
+		for b.Loop() {
+			confined.time(all(func(i int) {
+				word := fmt.Sprintf("run-%d", i)
+				if got := m.run(b, proto.RunCommandParams{Argv: []string{"/bin/echo", word}}); got.Stdout.Text != word+"\n" {
+					b.Errorf("run %d printed %q", i, got.Stdout.Text)
+				}
+			}))
+			bwrap.time(all(func(int) {
 				var out bytes.Buffer
 				argv := append(bareBwrap(m.work), "/bin/echo", "x")
 				cmd := exec.Command(argv[0], argv[1:]...)
@@ -318,10 +301,8 @@ func BenchmarkConcurrent(b *testing.B) {
 				}
 			}))
 		}
-	}
-	b.ReportMetric(milliseconds(median(confined)), "confine-ms")
-	if noBwrap == nil {
+		b.ReportMetric(milliseconds(median(confined)), "confine-ms")
 		b.ReportMetric(milliseconds(median(bwrap)), "bwrap-ms")
 		b.ReportMetric(float64(median(confined))/float64(median(bwrap)), "x-bwrap")
-	}
+	})
 }

@@ -128,7 +128,7 @@ type providers struct {
 
 func (w *wiring) openProviders(o wiringOptions) (providers, error) {
 	wrapper := embedded()
-	engine, err := local.New(wrapper, local.Options{StateDir: w.paths.StateDir, Log: o.log, OwnsChildren: true})
+	engine, err := local.New(wrapper, observed(local.Options{StateDir: w.paths.StateDir, Log: o.log, OwnsChildren: true}))
 	if err != nil {
 		return providers{}, fmt.Errorf("preparing to run commands: %w", err)
 	}

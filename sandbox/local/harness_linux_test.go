@@ -15,6 +15,7 @@ import (
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/landlock"
 	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/observe"
 )
 
 // level is one way in which the engine can hold a run together.
@@ -62,7 +63,7 @@ func newFixture(t testing.TB, level level) *fixture {
 // open starts an engine of a level.
 func open(t testing.TB, level level, state, dir string) (*local.Engine, sandbox.Provider, sandbox.Policy) {
 	t.Helper()
-	e, err := local.New(landlock.New(), local.Options{StateDir: state, NoNamespaces: level == noNamespaces, Log: slog.New(logTo{t})})
+	e, err := local.New(landlock.New(), local.Options{StateDir: state, NoNamespaces: level == noNamespaces, Observer: observe.New(observe.Options{}), Log: slog.New(logTo{t})})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/landlock"
 	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/observe"
 )
 
 func init() { testEntries["__server"] = serverMain }
@@ -35,7 +36,7 @@ func serverMain(args []string) int {
 	if err := os.Mkdir(work, 0o755); err != nil {
 		return fail(err)
 	}
-	e, err := local.New(landlock.New(), local.Options{StateDir: filepath.Join(base, "state"), NoNamespaces: level == noNamespaces, OwnsChildren: true})
+	e, err := local.New(landlock.New(), local.Options{StateDir: filepath.Join(base, "state"), NoNamespaces: level == noNamespaces, Observer: observe.New(observe.Options{}), OwnsChildren: true})
 	if err != nil {
 		return fail(err)
 	}
