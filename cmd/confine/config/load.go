@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -124,20 +125,39 @@ func (s *Settings) apply(path string, data []byte) error {
 // set gives one key its value. fail makes the error that names the place.
 func (s *Settings) set(key string, value *unstable.Node, fail func(string, ...any) error) error {
 	switch key {
-	case KeyNetwork:
+	case KeyNetwork, KeyPreferBwrap:
 		if value.Kind != unstable.Bool {
 			return fail("%s must be true or false, without quotes", key)
 		}
-		s.Network = string(value.Data) == "true"
+		yes := string(value.Data) == "true"
+		if key == KeyNetwork {
+			s.Network = yes
+		} else {
+			s.PreferBwrap = yes
+		}
 		return nil
-	case KeyMode, KeyProvider, KeyApprovalPolicy:
+	case KeyBwrapReadOnly, KeyBwrapDevices:
+		paths, reason := pathsOf(value)
+		if reason != "" {
+			return fail("%s %s", key, reason)
+		}
+		if key == KeyBwrapReadOnly {
+			s.BwrapReadOnly = paths
+		} else {
+			s.BwrapDevices = paths
+		}
+		return nil
+	case KeyMode, KeyProvider, KeyApprovalPolicy, KeyBwrapPath:
 		if value.Kind != unstable.String {
 			return fail("%s must be a text in quotes", key)
 		}
-	default:
-		return fail("unknown key %q; known keys: %s", key, strings.Join(Keys, ", "))
+		return s.setText(key, string(value.Data), fail)
 	}
-	text := string(value.Data)
+	return fail("unknown key %q; known keys: %s", key, strings.Join(Keys, ", "))
+}
+
+// setText gives a key whose value is a text its value.
+func (s *Settings) setText(key, text string, fail func(string, ...any) error) error {
 	switch key {
 	case KeyMode:
 		mode, err := sandbox.ParseMode(text)
@@ -155,8 +175,46 @@ func (s *Settings) set(key string, value *unstable.Node, fail func(string, ...an
 			return fail("unknown approval policy %q: use one of %s", text, strings.Join(approvalPolicies, ", "))
 		}
 		s.ApprovalPolicy = text
+	case KeyBwrapPath:
+		path, reason := pathOf(text)
+		if reason != "" {
+			return fail("%s %s", key, reason)
+		}
+		s.BwrapPath = path
 	}
 	return nil
+}
+
+// pathsOf reads a list of paths. reason completes a sentence about the key.
+func pathsOf(list *unstable.Node) (paths []string, reason string) {
+	const form = `must be a list of absolute paths, such as ["/opt/data"]`
+	if list.Kind != unstable.Array {
+		return nil, form
+	}
+	for it := list.Children(); it.Next(); {
+		if it.Node().Kind != unstable.String {
+			return nil, form
+		}
+		path, reason := pathOf(string(it.Node().Data))
+		if reason != "" {
+			return nil, reason
+		}
+		paths = append(paths, path)
+	}
+	return paths, ""
+}
+
+// pathOf reads one path below the root of the file system.
+func pathOf(text string) (path, reason string) {
+	switch path = filepath.Clean(text); {
+	case !filepath.IsAbs(text):
+		return "", fmt.Sprintf("names %q, which is not an absolute path", text)
+	case strings.ContainsRune(text, 0):
+		return "", fmt.Sprintf("names %q, which no file can be called", text)
+	case path == filepath.Dir(path):
+		return "", fmt.Sprintf("names %q, which is the whole file system", text)
+	}
+	return path, ""
 }
 
 // keyOf returns the dotted key of a key-value pair or table and its line.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +40,10 @@ network_access = true
 		"network_access":  path + ":4",
 		"provider":        "default",
 		"approval_policy": "default",
+		"prefer_bwrap":    "default",
+		"bwrap_path":      "default",
+		"bwrap_ro_roots":  "default",
+		"bwrap_dev_roots": "default",
 	}
 	if !maps.Equal(got.Origins, want) {
 		t.Errorf("origins: got %v, want %v", got.Origins, want)
@@ -68,11 +73,39 @@ func TestLoadAcceptsEveryDocumentedValue(t *testing.T) {
 		"network_access":  {`true`, `false`},
 		"provider":        {`"auto"`, `"bwrap"`, `"landlock"`, `"seatbelt"`},
 		"approval_policy": {`"ask"`, `"never"`, `'never'`},
+		"prefer_bwrap":    {`true`, `false`},
+		"bwrap_ro_roots":  {`[]`},
+		"bwrap_dev_roots": {`[]`},
 	} {
 		for _, value := range values {
 			if _, err := Load(writeSettings(t, key+" = "+value+"\n")); err != nil {
 				t.Errorf("%s = %s: %v", key, value, err)
 			}
+		}
+	}
+}
+
+func TestLoadPaths(t *testing.T) {
+	requireUnix(t)
+	path := writeSettings(t, `prefer_bwrap = true
+bwrap_path = "/opt/bin/bwrap"
+bwrap_ro_roots = [
+	"/opt/data/", # a comment
+	'/srv/a "b"',
+]
+bwrap_dev_roots = ["/dev/kvm"]
+`)
+	got, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.PreferBwrap || got.BwrapPath != "/opt/bin/bwrap" || !slices.Equal(got.BwrapReadOnly, []string{"/opt/data", `/srv/a "b"`}) ||
+		!slices.Equal(got.BwrapDevices, []string{"/dev/kvm"}) {
+		t.Errorf("got %+v", got)
+	}
+	for key, line := range map[string]int{"prefer_bwrap": 1, "bwrap_path": 2, "bwrap_ro_roots": 3, "bwrap_dev_roots": 7} {
+		if want := fmt.Sprintf("%s:%d", path, line); got.Origins[key] != want {
+			t.Errorf("%s comes from %s, want %s", key, got.Origins[key], want)
 		}
 	}
 }
@@ -95,6 +128,14 @@ func TestLoadMistakes(t *testing.T) {
 		{"empty mode", "sandbox_mode = \"\"\n", 1, "unknown sandbox mode"},
 		{"none is no provider to choose", "provider = \"none\"\n", 1, `unknown provider "none"`},
 		{"unknown policy", "approval_policy = \"always\"\n", 1, "ask, never"},
+		{"number for a preference", "prefer_bwrap = 1\n", 1, "without quotes"},
+		{"list for a path", "bwrap_path = [\"/usr/bin/bwrap\"]\n", 1, "text in quotes"},
+		{"relative path", "bwrap_path = \"bwrap\"\n", 1, "not an absolute path"},
+		{"empty path", "bwrap_path = \"\"\n", 1, "not an absolute path"},
+		{"path from home", "\nbwrap_ro_roots = [\"~/data\"]\n", 2, "not an absolute path"},
+		{"text for a list", "bwrap_ro_roots = \"/opt\"\n", 1, "list of absolute paths"},
+		{"numbers in a list", "bwrap_dev_roots = [1]\n", 1, "list of absolute paths"},
+		{"list in a list", "bwrap_dev_roots = [[\"/dev/kvm\"]]\n", 1, "list of absolute paths"},
 		{"twice", "provider = \"auto\"\nprovider = \"auto\"\n", 2, "provider"},
 		{"no value", "provider = \"auto\"\nsandbox_mode =\n", 2, ""},
 		{"not TOML", "sandbox_mode: read-only\n", 1, ""},
@@ -162,6 +203,15 @@ func TestLoadThroughLink(t *testing.T) {
 	got, err := Load(link)
 	if err != nil || got.Mode != sandbox.WorkspaceWrite {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestWholeFileSystemIsNoPath(t *testing.T) {
+	requireUnix(t)
+	for _, text := range []string{"/", "//", "/opt/..", "/\\u0000"} {
+		if got, err := Load(writeSettings(t, "bwrap_ro_roots = [\""+text+"\"]\n")); err == nil {
+			t.Errorf("%q was accepted: %+v", text, got)
+		}
 	}
 }
 

@@ -11,6 +11,11 @@ type Settings struct {
 	Provider       string // sandbox.ProviderAuto or the name of a local provider
 	ApprovalPolicy string // "ask" or "never"
 
+	PreferBwrap   bool     // with provider auto: bubblewrap before what is embedded, if it is usable
+	BwrapPath     string   // of bubblewrap, absolute; empty: where systems install it
+	BwrapReadOnly []string // paths that bubblewrap shows read-only whatever else is said of them; absolute
+	BwrapDevices  []string // devices that bubblewrap lets commands use; absolute
+
 	// Origins says for each key where its value comes from: OriginDefault,
 	// "FILE:LINE", or OriginCommandLine.
 	Origins map[string]string
@@ -22,10 +27,14 @@ const (
 	KeyNetwork        = "network_access"
 	KeyProvider       = "provider"
 	KeyApprovalPolicy = "approval_policy"
+	KeyPreferBwrap    = "prefer_bwrap"
+	KeyBwrapPath      = "bwrap_path"
+	KeyBwrapReadOnly  = "bwrap_ro_roots"
+	KeyBwrapDevices   = "bwrap_dev_roots"
 )
 
 // Keys lists every key in the order they are documented and shown in.
-var Keys = []string{KeyMode, KeyNetwork, KeyProvider, KeyApprovalPolicy}
+var Keys = []string{KeyMode, KeyNetwork, KeyProvider, KeyApprovalPolicy, KeyPreferBwrap, KeyBwrapPath, KeyBwrapReadOnly, KeyBwrapDevices}
 
 // Origins that are not a place in a file.
 const (
