@@ -6,8 +6,8 @@
 // system calls; package local runs them in the child.
 //
 // With user namespaces three layers stand between the command and the host: a
-// view in which everything but the policy's roots is read-only, a Landlock
-// domain that allows the same writes and no others, and a seccomp filter
-// against what neither of them governs. Where the host refuses namespaces the
+// view (package view) in which everything but the policy's roots and grants is
+// read-only, a Landlock domain that allows the same writes and no others, and a
+// seccomp filter against what neither of them governs (both package restrict). Where the host refuses namespaces the
 // last two stand alone, and Claims says what that leaves open.
 package landlock
