@@ -34,7 +34,7 @@ type Question struct {
 // Wanted is what a yes would grant.
 type Wanted struct {
 	Mode       sandbox.Mode `json:"mode,omitempty"`
-	Additional *Additional  `json:"additional,omitempty"` // what more becomes writable or reachable
+	Additional *Additional  `json:"additional,omitempty"` // what more becomes writable, readable or reachable, with links resolved
 }
 
 // Option is one possible answer. Names are unique within a question.

@@ -25,6 +25,10 @@ const (
 	// FailureTooManySessions means that a connection used too many sessions.
 	FailureTooManySessions = "TOO_MANY_SESSIONS"
 
+	// FailureGrantChanged means that a file or folder was replaced between the
+	// question and the start, so the command did not run.
+	FailureGrantChanged = "GRANT_CHANGED"
+
 	// FailureNotRecorded means that the audit could not be written, so the
 	// command did not run.
 	FailureNotRecorded = "NOT_RECORDED"
@@ -51,5 +55,5 @@ type FailureData struct {
 	Remedies []string     `json:"remedies,omitempty"` // what the person can do, best first
 	Started  bool         `json:"started,omitempty"`  // the sandbox broke after the command had begun; otherwise it did not run
 
-	Path string `json:"path,omitempty"` // program or folder, for a sandbox.StartErrorKind only
+	Path string `json:"path,omitempty"` // program or folder, for a sandbox.StartErrorKind; file or folder, for FailureGrantChanged
 }

@@ -32,16 +32,18 @@ type RunCommandParams struct {
 type EscalationParams struct {
 	RunID              string       `json:"runId"` // a run that ran and ended
 	SandboxPermissions sandbox.Mode `json:"sandboxPermissions,omitempty"`
-	Additional         *Additional  `json:"additional,omitempty"` // not available yet: refused
+	Additional         *Additional  `json:"additional,omitempty"` // what to add in the run's own mode
 	Justification      string       `json:"justification"`
 	NewRunID           string       `json:"newRunId,omitempty"` // id of the second run, as RunCommandParams.RunID
 	WorkDoneToken      Token        `json:"workDoneToken,omitempty"`
 }
 
-// Additional is a grant narrower than a wider mode.
+// Additional is what is added to a mode: files and folders, each with everything
+// in it, and the network. In a request at most 16 absolute paths of at most 4096
+// bytes; at least one of the fields is given.
 type Additional struct {
 	Write   []string `json:"write,omitempty"`
-	Read    []string `json:"read,omitempty"`
+	Read    []string `json:"read,omitempty"` // although they are hidden
 	Network bool     `json:"network,omitempty"`
 }
 
@@ -108,6 +110,9 @@ type SandboxFacts struct {
 	SkippedRoots []string         `json:"skippedRoots,omitempty"`
 	Planted      []string         `json:"planted,omitempty"`
 
+	// Observation says how complete Denials is; left out where it is not known.
+	Observation *sandbox.Observation `json:"observation,omitempty"`
+
 	// RunnerFailed means that the sandbox itself broke; only a run that was
 	// answered before it ended carries it.
 	RunnerFailed bool `json:"runnerFailed,omitempty"`
@@ -121,9 +126,11 @@ type ApprovalFacts struct {
 	Reason  string `json:"reason"`  // one sentence, safe to show
 }
 
-// EscalationHint says what may be asked for with requestEscalation.
+// EscalationHint says what, asked for with requestEscalation, would let the
+// command do what it was refused. Additional, if given, is the narrowest;
+// otherwise the first of Targets is.
 type EscalationHint struct {
-	Targets    []sandbox.Mode `json:"targets"` // wider modes, narrowest first
+	Targets    []sandbox.Mode `json:"targets"` // wider modes that would do, narrowest first
 	Additional *Additional    `json:"additional,omitempty"`
 }
 

@@ -34,14 +34,15 @@ type schema struct {
 
 // closedSets are the values of string types that have no others.
 var closedSets = map[reflect.Type][]string{
-	reflect.TypeFor[sandbox.Mode]():        names(sandbox.Modes),
-	reflect.TypeFor[sandbox.Stream]():      {"stdout", "stderr"},
-	reflect.TypeFor[sandbox.Facet]():       names(sandbox.Facets),
-	reflect.TypeFor[sandbox.FacetState]():  {"enforced", "partial", "open", "unverified"},
-	reflect.TypeFor[sandbox.Enforcement](): {"full", "partial"},
-	reflect.TypeFor[sandbox.Evidence]():    {"observed", "stderr"},
-	reflect.TypeFor[Status]():              {"running", "completed", "cancelled", "refused"},
-	reflect.TypeFor[ProbeState]():          {"probing", "ready"},
+	reflect.TypeFor[sandbox.Mode]():             names(sandbox.Modes),
+	reflect.TypeFor[sandbox.Stream]():           {"stdout", "stderr"},
+	reflect.TypeFor[sandbox.Facet]():            names(sandbox.Facets),
+	reflect.TypeFor[sandbox.FacetState]():       {"enforced", "partial", "open", "unverified"},
+	reflect.TypeFor[sandbox.Enforcement]():      {"full", "partial"},
+	reflect.TypeFor[sandbox.Evidence]():         {"observed", "stderr"},
+	reflect.TypeFor[sandbox.ObservationState](): {"full", "partial", "none"},
+	reflect.TypeFor[Status]():                   {"running", "completed", "cancelled", "refused"},
+	reflect.TypeFor[ProbeState]():               {"probing", "ready"},
 }
 
 func names[T ~string](values []T) []string {

@@ -85,6 +85,7 @@ func (c *client) settings() []proto.Setting {
 		{Key: "provider", Value: s.Provider},
 		{Key: "approval_policy", Value: s.ApprovalPolicy},
 	}
+	list = append(list, s.More...)
 	for i := range list {
 		list[i].Origin = withDefault(s.Origins[list[i].Key], "default")
 	}

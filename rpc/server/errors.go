@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/confine-dev/confine/rpc"
 	"github.com/confine-dev/confine/rpc/proto"
@@ -15,6 +16,7 @@ func wireError(err error) *rpc.Error {
 		unavailable *sandbox.UnavailableError
 		start       *sandbox.StartError
 		recording   *notRecordedError
+		changed     *grantChangedError
 	)
 	switch {
 	case errors.As(err, &wire):
@@ -30,6 +32,8 @@ func wireError(err error) *rpc.Error {
 		})
 	case errors.As(err, &start):
 		return failed(start, proto.FailureData{Code: string(start.Kind), Path: start.Path})
+	case errors.As(err, &changed):
+		return failed(changed, proto.FailureData{Code: proto.FailureGrantChanged, Path: changed.path})
 	case errors.As(err, &recording):
 		return failed(recording, proto.FailureData{Code: proto.FailureNotRecorded, Detail: recording.err.Error()})
 	}
@@ -58,6 +62,18 @@ func (e *notRecordedError) Error() string {
 }
 
 func (e *notRecordedError) Unwrap() error { return e.err }
+
+// grantChangedError says that a file or folder is not the one of the question.
+type grantChangedError struct {
+	path string
+	err  error
+}
+
+func (e *grantChangedError) Error() string {
+	return fmt.Sprintf("the command did not run because what was granted changed after the question: %v; ask again", e.err)
+}
+
+func (e *grantChangedError) Unwrap() error { return e.err }
 
 // errorObject is an error of the protocol inside a run result.
 func errorObject(err error) *proto.Error {

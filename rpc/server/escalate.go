@@ -10,8 +10,9 @@ import (
 )
 
 // requestEscalation asks whether a command that ran may run again, once, under
-// a wider mode. The command, its folder, environment and input are those of
-// the run, byte for byte; the request cannot change them.
+// a wider mode or with more in the same one. The command, its folder,
+// environment and input are those of the run, byte for byte; the request cannot
+// change them.
 func (c *client) requestEscalation(ctx context.Context, req *rpc.Request) (any, error) {
 	var params proto.EscalationParams
 	if err := req.Decode(&params); err != nil {
@@ -29,48 +30,88 @@ func (c *client) requestEscalation(ctx context.Context, req *rpc.Request) (any, 
 	return c.perform(ctx, *p)
 }
 
-// escalation checks the params. The plan is nil if nothing wider is asked for.
+// escalation checks the params. The plan is nil if nothing wider is asked for;
+// otherwise it holds what was pinned for it, which ends with its run.
 func (c *client) escalation(params proto.EscalationParams) (*plan, *run, error) {
-	if params.Additional != nil {
-		return nil, nil, invalid("additional is not available yet: name a wider mode in sandboxPermissions")
-	}
-	if params.SandboxPermissions == "" {
-		return nil, nil, invalid("sandboxPermissions is required")
-	}
-	if _, err := asksFor(params.SandboxPermissions, params.Justification); err != nil {
+	if err := checkEscalation(params); err != nil {
 		return nil, nil, err
 	}
-	earlier, err := c.runs.find(params.RunID)
+	earlier, err := c.ranBefore(params.RunID)
 	if err != nil {
 		return nil, nil, err
+	}
+	e := earlier.facts().ending
+	wider := earlier.plan
+	if wider.id, err = newRunID(params.NewRunID); err != nil {
+		return nil, nil, err
+	}
+	wider.token, wider.detached, wider.pins = params.WorkDoneToken, false, nil
+	wider.kind, wider.asks = approval.KindEscalation, true
+	wider.justification = params.Justification
+	wider.evidence, wider.warnings, wider.reason = evidence(e)
+
+	var more bool
+	if params.Additional != nil {
+		more, err = c.enlarge(&wider, *params.Additional, e.result.Denials)
+	} else {
+		more, err = c.widen(&wider, params.SandboxPermissions)
+		wider.warnings = append(wider.warnings, lessWouldDo(e)...)
+	}
+	if err != nil || !more {
+		wider.release()
+		return nil, earlier, err
+	}
+	wider.settle()
+	return &wider, earlier, nil
+}
+
+// checkEscalation looks at the params by themselves.
+func checkEscalation(params proto.EscalationParams) error {
+	switch {
+	case params.Additional != nil && params.SandboxPermissions != "":
+		return invalid("sandboxPermissions and additional exclude each other")
+	case params.Additional != nil:
+		return checkAdditional(*params.Additional, params.Justification)
+	case params.SandboxPermissions == "":
+		return invalid("sandboxPermissions or additional is required")
+	}
+	_, err := asksFor(params.SandboxPermissions, params.Justification)
+	return err
+}
+
+// ranBefore finds a run that ran and ended.
+func (c *client) ranBefore(id string) (*run, error) {
+	earlier, err := c.runs.find(id)
+	if err != nil {
+		return nil, err
 	}
 	f := earlier.facts()
 	switch {
 	case f.ending == nil:
-		return nil, nil, invalid("run %q has not ended yet", params.RunID)
+		return nil, invalid("run %q has not ended yet", id)
 	case f.process == nil:
-		return nil, nil, invalid("run %q never ran, so there is nothing to run again: use %s", params.RunID, proto.MethodRunCommand)
+		return nil, invalid("run %q never ran, so there is nothing to run again: use %s", id, proto.MethodRunCommand)
 	}
-	before := earlier.plan
-	if !modeBeyond(params.SandboxPermissions, before.want.Mode) {
-		return nil, earlier, nil
+	return earlier, nil
+}
+
+// widen changes what a plan wants to a wider mode. What was granted to the
+// earlier run stays. more is false if the mode is not wider.
+func (c *client) widen(p *plan, mode sandbox.Mode) (more bool, err error) {
+	if !modeBeyond(mode, p.want.Mode) {
+		return false, nil
 	}
 	roots := c.folders.roots()
-	if params.SandboxPermissions == sandbox.WorkspaceWrite && len(roots) == 0 {
-		return nil, nil, errNoFolder()
+	if mode == sandbox.WorkspaceWrite && len(roots) == 0 {
+		return false, errNoFolder()
 	}
-	id, err := newRunID(params.NewRunID)
-	if err != nil {
-		return nil, nil, err
+	before := p.want
+	p.want = c.policy(scope{mode: mode, network: before.Network}, roots)
+	if !mode.Confined() {
+		return true, nil
 	}
-	wider := before
-	wider.id, wider.token, wider.detached = id, params.WorkDoneToken, false
-	wider.want = c.policy(scope{mode: params.SandboxPermissions, network: before.want.Network}, roots)
-	wider.kind, wider.asks = approval.KindEscalation, true
-	wider.justification = params.Justification
-	wider.settle()
-	wider.evidence, wider.warnings, wider.reason = evidence(f.ending)
-	return &wider, earlier, nil
+	p.want.Unreadable = before.Unreadable
+	return true, p.pinAgain(before)
 }
 
 // evidence is what a person should know about the first run. Its text must not

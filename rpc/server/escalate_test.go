@@ -31,8 +31,8 @@ func TestEscalation(t *testing.T) {
 			t.Fatalf("sandbox %+v", first.Sandbox)
 		}
 		e := first.Escalation
-		if e == nil || len(e.Targets) != 2 || e.Targets[0] != sandbox.WorkspaceWrite || e.Targets[1] != sandbox.DangerFullAccess {
-			t.Fatalf("escalation %+v", e)
+		if e == nil || len(e.Targets) != 1 || e.Targets[0] != sandbox.DangerFullAccess {
+			t.Fatalf("escalation %+v: nothing narrower would do", e)
 		}
 		w.unconfined.Script("make", func(p *sandboxtest.FakeProcess) { p.Stdout("done\n"); p.Exit(0) })
 		id := w.editor.Request(proto.MethodRequestEscalation, proto.EscalationParams{
@@ -116,7 +116,6 @@ func TestWhatRequestEscalationRefuses(t *testing.T) {
 		"nothing asked":    {params{"runId": "first", "justification": "x"}, "sandboxPermissions"},
 		"no justification": {params{"runId": "first", "sandboxPermissions": "danger-full-access"}, "justification"},
 		"unknown mode":     {params{"runId": "first", "sandboxPermissions": "root", "justification": "x"}, "sandboxPermissions"},
-		"additional":       {params{"runId": "first", "additional": params{"network": true}, "justification": "x"}, "not available yet"},
 		"bad new id":       {params{"runId": "first", "newRunId": "a b", "sandboxPermissions": "danger-full-access", "justification": "x"}, "runId"},
 		"new id is taken":  {params{"runId": "first", "newRunId": "first", "sandboxPermissions": "danger-full-access", "justification": "x"}, "taken"},
 		"still running":    {params{"runId": "server", "sandboxPermissions": "danger-full-access", "justification": "x"}, "not ended"},

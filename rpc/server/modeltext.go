@@ -98,7 +98,7 @@ func markers(p plan, f facts, r *proto.RunResult) []string {
 	case r.Sandbox != nil && r.Sandbox.Denied:
 		add(deniedMarker, r.Sandbox.Mode)
 	}
-	if r.Escalation != nil {
+	if r.Escalation != nil && len(r.Escalation.Targets) > 0 {
 		add("%s", escalationMarker)
 	}
 	if r.TimedOut {

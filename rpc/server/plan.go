@@ -40,6 +40,9 @@ type plan struct {
 	justification string
 	evidence      []sandbox.Denial
 	warnings      []string
+
+	grants []approval.Grant // what is said of files and folders that want opens one by one
+	pins   []*sandbox.Root  // those, held until the run has ended
 }
 
 // size is how much memory the plan holds, about.
@@ -47,6 +50,9 @@ func (p plan) size() int {
 	size := p.commandSize() + len(p.stdin) + len(p.dir) + len(p.token) + len(p.justification)
 	for name, value := range p.env {
 		size += len(name) + len(value)
+	}
+	for _, g := range p.grants {
+		size += len(g.Path)
 	}
 	return size
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/confine-dev/confine/approval"
@@ -48,6 +49,9 @@ func (p fullPrompter) Prompt(ctx context.Context, q approval.Question) (approval
 type stockPrompter struct{ c *client }
 
 func (p stockPrompter) Prompt(ctx context.Context, q approval.Question) (approval.Answer, error) {
+	if q.Unshown > 0 {
+		return approval.Answer{}, fmt.Errorf("%d of the paths do not fit into a message: ask for fewer at once", q.Unshown)
+	}
 	byTitle := map[string]string{}
 	params := proto.ShowMessageRequestParams{Type: proto.MessageWarning, Message: q.Text}
 	for _, option := range q.Options {
@@ -115,8 +119,8 @@ func wireQuestion(q approval.Question) proto.Question {
 		PolicyHash: q.PolicyHash, DefaultOptionID: q.DefaultOptionID,
 		ExpiresAt: q.ExpiresAt.UTC().Format(time.RFC3339), Text: q.Text,
 	}
-	if len(q.Wanted.Write) > 0 || q.Wanted.Network {
-		wire.Wanted.Additional = &proto.Additional{Write: q.Wanted.Write, Network: q.Wanted.Network}
+	if w := q.Wanted; len(w.Write)+len(w.Read) > 0 || w.Network {
+		wire.Wanted.Additional = &proto.Additional{Write: w.Write, Read: w.Read, Network: w.Network}
 	}
 	for _, o := range q.Options {
 		wire.Options = append(wire.Options, proto.Option{OptionID: o.ID, Name: o.Name, Kind: string(o.Kind), Scope: string(o.Scope)})

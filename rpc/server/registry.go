@@ -45,7 +45,8 @@ type ending struct {
 	status proto.Status
 	ran    bool // result holds
 	result sandbox.Result
-	err    error // why it could not begin, or its sandbox broke
+	advice sandbox.Advice // if something was denied
+	err    error          // why it could not begin, or its sandbox broke
 	at     time.Time
 }
 
@@ -167,6 +168,7 @@ func (g *registry) finish(r *run, e ending) {
 	r.ending = &e
 	r.mu.Unlock()
 	r.cancel() // lets go of the context
+	r.plan.release()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ended = append(g.ended, r)
@@ -177,6 +179,7 @@ func (g *registry) finish(r *run, e ending) {
 // remove takes a run out that never became one.
 func (g *registry) remove(r *run) {
 	r.cancel()
+	r.plan.release()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.byID, r.plan.id)

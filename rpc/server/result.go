@@ -27,7 +27,7 @@ func (c *client) result(r *run) *proto.RunResult {
 		f.ending.describe(result)
 	}
 	result.Sandbox = c.sandboxFacts(p, f)
-	result.Escalation = c.escalationHint(p, result)
+	result.Escalation = c.escalationHint(f)
 	result.ModelText = modelText(p, f, result)
 	return result
 }
@@ -95,6 +95,9 @@ func (c *client) sandboxFacts(p plan, f facts) *proto.SandboxFacts {
 	s.Provider, s.Kind, s.Layers = ran.Facts.Provider, ran.Facts.Kind, ran.Facts.Layers
 	s.Enforcement, s.Facets, s.Planted = ran.Facts.Enforcement, ran.Facts.Facets, ran.Facts.Planted
 	s.Denied, s.Denials = ran.Denied, ran.Denials
+	if ran.Observation.State != "" {
+		s.Observation = &ran.Observation
+	}
 	return s
 }
 
@@ -109,28 +112,4 @@ func approvalFacts(p plan, d approval.Decision) *proto.ApprovalFacts {
 		return nil
 	}
 	return &proto.ApprovalFacts{Outcome: string(d.Outcome), By: string(d.By), Reason: d.Reason}
-}
-
-// escalationHint is given only where asking can help: something was denied,
-// something wider exists, and somebody can be asked.
-func (c *client) escalationHint(p plan, result *proto.RunResult) *proto.EscalationHint {
-	if result.Sandbox == nil || !result.Sandbox.Denied || !c.canAsk() {
-		return nil
-	}
-	targets := c.targets(p.want)
-	if len(targets) == 0 {
-		return nil
-	}
-	return &proto.EscalationHint{Targets: targets}
-}
-
-// targets lists the modes that may be asked for beyond a policy.
-func (c *client) targets(p sandbox.Policy) []sandbox.Mode {
-	var targets []sandbox.Mode
-	for _, mode := range p.Mode.WiderModes() {
-		if mode != sandbox.WorkspaceWrite || len(p.Roots) > 0 {
-			targets = append(targets, mode)
-		}
-	}
-	return targets
 }

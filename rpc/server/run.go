@@ -41,10 +41,15 @@ func (c *client) perform(ctx context.Context, p plan) (*proto.RunResult, error) 
 
 // list makes a run of a plan.
 func (c *client) list(p plan) (*run, error) {
-	if err := c.sessions.add(p.session); err != nil {
-		return nil, err
+	err := c.sessions.add(p.session)
+	if err == nil {
+		var r *run
+		if r, err = c.runs.add(c.ctx, p); err == nil {
+			return r, nil
+		}
 	}
-	return c.runs.add(c.ctx, p)
+	p.release()
+	return nil, err
 }
 
 // follow decides, starts and waits. The error says that the sandbox, or
@@ -64,6 +69,9 @@ func (c *client) follow(r *run) error {
 		return nil
 	case r.plan.moved():
 		return &sandbox.StartError{Kind: sandbox.BadWorkingDirectory, Path: r.plan.dir, Err: errors.New("it is not the folder that the question showed any more")}
+	}
+	if err := r.plan.replaced(); err != nil {
+		return err
 	}
 	out := c.newOutflow(r.plan.id)
 	process, err := c.start(r, out)
@@ -94,7 +102,7 @@ func (c *client) decide(r *run) (approval.Decision, error) {
 	decision, err := c.o.Gate.Decide(r.ctx, c.prompter(), approval.Request{
 		RunID: p.id, Session: p.session, Kind: p.kind,
 		Command: p.command, Argv: p.argv, Stdin: p.stdin, Dir: p.dir, Env: p.env,
-		Have: p.have, Want: p.want,
+		Have: p.have, Want: p.want, Grants: p.grants,
 		Reason: p.reason, Justification: p.justification, Evidence: p.evidence, Warnings: p.warnings,
 	})
 	if err != nil {
@@ -165,7 +173,11 @@ func (c *client) wait(r *run, process sandbox.Process, out *outflow) error {
 	if result.Cancelled {
 		status = proto.StatusCancelled
 	}
-	c.finish(r, ending{status: status, ran: err == nil, result: result, err: err})
+	e := ending{status: status, ran: err == nil, result: result, err: err}
+	if e.ran && result.Denied {
+		e.advice = c.advise(r.plan, result)
+	}
+	c.finish(r, e)
 	return nil
 }
 

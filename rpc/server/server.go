@@ -41,6 +41,10 @@ type Options struct {
 	Gate     *approval.Gate
 	Settings Settings
 
+	// Skipped lists paths that are set to be shown to commands but are not, as
+	// of now, to be listed in results. Nil means that there are none.
+	Skipped func() []string
+
 	Forbidden sandbox.Forbidden // what can never be a workspace root
 	HostEnv   []string          // the environment that commands inherit, before it is scrubbed
 	SpillDir  string            // existing private folder for long output; empty means none
@@ -60,6 +64,10 @@ type Settings struct {
 	Network        bool
 	Provider       string // as configured, for capabilities; empty means auto
 	ApprovalPolicy string // ask or never; empty means ask
+
+	// More are settings that the server does nothing with but show; their
+	// origins are filled in.
+	More []proto.Setting
 
 	// Origins says where a setting was set, by its key in the settings file.
 	// What is missing comes from the defaults.
