@@ -80,9 +80,10 @@ const maxAdvised = 8
 //   - More than eight paths are brought together by folder, the fullest first, and
 //     are not advised if that is not enough.
 //
-// A refused connection to a socket counts only if nothing else was refused: many
-// programs look for a service in passing and go on without it. Without any denial
-// it is not known what would help, and every wider mode may.
+// A refused connection to a socket of a service, and a refused hard link from one
+// place to another, count only if nothing else was refused: many programs try
+// either in passing and go on without it. Without any denial it is not known what
+// would help, and every wider mode may.
 func Advise(ctx AdviceContext, denials []Denial) Advice {
 	if !ctx.Policy.Mode.Confined() {
 		return Advice{}

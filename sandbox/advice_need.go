@@ -3,6 +3,7 @@ package sandbox
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // need is one thing that a policy would have to allow.
@@ -18,7 +19,7 @@ const (
 	needsNetwork
 	needsWriting
 	needsReading
-	needsService // a socket of the host; needsNothingLess unless something else is needed
+	needsInPassing // needsNothingLess unless something else is needed
 )
 
 // met reports whether a confined policy allows it.
@@ -44,8 +45,8 @@ func (ctx AdviceContext) needs(denials []Denial) []need {
 			}
 		}
 	}
-	service := func(n need) bool { return n.what == needsService }
-	if others := slices.DeleteFunc(slices.Clone(needs), service); len(others) > 0 {
+	inPassing := func(n need) bool { return n.what == needsInPassing }
+	if others := slices.DeleteFunc(slices.Clone(needs), inPassing); len(others) > 0 {
 		return others
 	}
 	if len(needs) > 0 {
@@ -73,6 +74,7 @@ const (
 var (
 	readOps    = []string{opRead, opExec}
 	entryOps   = []string{opRemove, opRename, opLink, opSymlink, opMkdir, opMknod, opRmdir, opUnlink, opBind}
+	serviceOps = []string{opConnect, opSend}
 	networkOps = []string{opConnect, opResolve, opBind, opListen, opSend, opSocket}
 )
 
@@ -83,6 +85,8 @@ func (ctx AdviceContext) needsOf(d Denial) []need {
 	nothingLess := []need{{what: needsNothingLess}}
 	path := filepath.Clean(d.Path)
 	switch {
+	case strings.HasPrefix(d.Address, "@"), d.Path != "" && slices.Contains(serviceOps, d.Op), d.Op == opLink && d.Errno == "EXDEV":
+		return []need{{what: needsInPassing}}
 	case d.Address != "" || d.Path == "" && slices.Contains(networkOps, d.Op):
 		if ctx.Policy.Network {
 			return nothingLess // it has the network already
@@ -90,8 +94,6 @@ func (ctx AdviceContext) needsOf(d Denial) []need {
 		return []need{{what: needsNetwork}}
 	case d.Path == "" || !filepath.IsAbs(path):
 		return nothingLess
-	case d.Op == opConnect || d.Op == opSend:
-		return []need{{what: needsService}}
 	case d.Errno == "EPERM":
 		return nothingLess
 	case d.reads():

@@ -124,6 +124,9 @@ func (f Forbidden) grantReason(real string, file bool) string {
 			return fmt.Sprintf("services keep their sockets in %q%s", place, toWide)
 		}
 	}
+	if !file && Within(real, tmpPlace) {
+		return services(real) // hidden until now, and a mount keeps nobody from connecting
+	}
 	return ""
 }
 
@@ -141,6 +144,27 @@ func servicePlaces() []string {
 		places = append(places, canonical(dir))
 	}
 	return places
+}
+
+// maxSearched bounds how many files of a folder are looked at.
+const maxSearched = 20000
+
+// services says where in a folder of the hidden places there is something that
+// somebody may listen at.
+func services(folder string) (reason string) {
+	searched := 0
+	_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		switch searched++; {
+		case searched > maxSearched:
+			reason = fmt.Sprintf("it holds more than %d files, too many to make sure that nobody listens in it", maxSearched)
+		case err == nil && d.Type()&^(fs.ModeDir|fs.ModeSymlink) != 0:
+			reason = fmt.Sprintf("%q in it is neither a file nor a folder", path)
+		default:
+			return nil // what cannot be listed, commands cannot either
+		}
+		return filepath.SkipAll
+	})
+	return reason
 }
 
 // settle follows an absolute path as the system does when it makes a file,

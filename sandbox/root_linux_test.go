@@ -80,6 +80,21 @@ func TestDeclareGrantSpecial(t *testing.T) {
 			t.Errorf("%q was granted", path)
 		}
 	}
+	t.Setenv("TMPDIR", "/tmp")
+	hidden := tree(t, "sub/deep", "plain")
+	pipe := filepath.Join(hidden, "sub", "deep", "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, refused := range map[string]bool{hidden: true, hidden + "/sub": true, hidden + "/sub/new": true, hidden + "/plain": false} {
+		grant, err := DeclareGrant(path, Forbidden{}, GrantWrite)
+		if err == nil {
+			grant.Close()
+		}
+		if refused && (err == nil || !strings.Contains(err.Error(), pipe)) || !refused && err != nil {
+			t.Errorf("%s below /tmp: %v", path, err)
+		}
+	}
 	if got := Perils(&Root{Path: base}, GrantRead); !slices.Equal(got, []Peril{PerilServices}) {
 		t.Errorf("a folder with sockets: %q", got)
 	}

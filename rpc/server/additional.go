@@ -84,7 +84,7 @@ func (c *client) enlarge(p *plan, a proto.Additional, denials []sandbox.Denial) 
 	}
 	if a.Network && !before.Network {
 		p.want.Network, more = true, true
-		if len(denials) > 0 && !slices.ContainsFunc(denials, func(d sandbox.Denial) bool { return d.Address != "" }) {
+		if len(denials) > 0 && !slices.ContainsFunc(denials, func(d sandbox.Denial) bool { return d.Address != "" && d.Address[0] != '@' }) {
 			p.warnings = append(p.warnings, "No connection was refused when this command ran, as far as is known.")
 		}
 	}
