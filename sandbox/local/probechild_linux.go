@@ -84,7 +84,7 @@ func (o probeOrders) mine(name string) (string, error) {
 
 // wants reports whether a trial is to be made.
 func (o probeOrders) wants(t trial) bool {
-	return (o.Thorough || !t.thorough) && !(o.Free && (t.facet == "" || t.certain))
+	return (o.Thorough || !t.thorough) && !(o.Free && (t.facet == "" || t.certain)) && (t.fits == nil || t.fits(o))
 }
 
 // attempt is what came of one trial.

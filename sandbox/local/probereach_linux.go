@@ -61,23 +61,15 @@ var serviceTrials = []trial{
 	{facet: sandbox.UnixSockets, name: "connect to an abstract socket of the host",
 		try: func(o probeOrders, _ string) error { return dial("unix", o.Abstract) }},
 	{facet: sandbox.UnixSockets, name: "write to a FIFO of the host",
-		when: func(o probeOrders) string {
-			if belowTemp(o.Outside) {
-				return "confine's own folder lies below /tmp"
-			}
-			return missing(o.Pipe, "no FIFO could be made")
-		},
-		try: func(o probeOrders, _ string) error { return overwrite(o.Pipe) }},
-	// What is allowed in /tmp is allowed in what is shown below it too, as far as
-	// it is not the view that refuses.
+		fits: func(o probeOrders) bool { return !belowTemp(o.Outside) },
+		when: func(o probeOrders) string { return missing(o.Pipe, "no FIFO could be made") },
+		try:  func(o probeOrders, _ string) error { return overwrite(o.Pipe) }},
+	// Landlock allows below /tmp, where the view shows some folders of the host,
+	// what it allows there: a FIFO is nothing that a read-only mount protects.
 	{facet: sandbox.UnixSockets, name: "write to a FIFO of the host that is shown below /tmp", exception: true,
-		when: func(o probeOrders) string {
-			if !belowTemp(o.Outside) {
-				return "confine's own folder does not lie below /tmp"
-			}
-			return missing(o.Pipe, "no FIFO could be made")
-		},
-		try: func(o probeOrders, _ string) error { return overwrite(o.Pipe) }},
+		fits: func(o probeOrders) bool { return belowTemp(o.Outside) },
+		when: func(o probeOrders) string { return missing(o.Pipe, "no FIFO could be made") },
+		try:  func(o probeOrders, _ string) error { return overwrite(o.Pipe) }},
 	socketTrial("connect to a socket in /tmp", inTemp),
 	socketTrial("connect to a socket in the runtime folder", inRuntime),
 	socketTrial("connect to a socket in /run", inRun),

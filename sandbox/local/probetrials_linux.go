@@ -29,6 +29,9 @@ type trial struct {
 	// works: the control must be possible; others must be refused.
 	works bool
 
+	// fits says whether it has a meaning for a kind of run; nil means always.
+	fits func(probeOrders) bool
+
 	// when says why it cannot be tried; nil and an empty text mean that it can.
 	when func(probeOrders) (reason string)
 
@@ -92,7 +95,7 @@ var trialByTitle = sync.OnceValue(func() map[string]trial {
 // controls are what must work, so that refusals mean something, and what no
 // command may be able to do whatever the facets say.
 var controls = []trial{
-	{name: "write a file in the workspace", works: true, when: inReadOnly,
+	{name: "write a file in the workspace", works: true, fits: writesWorkspace,
 		try: func(o probeOrders, _ string) error {
 			return os.WriteFile(filepath.Join(o.Inside, "file"), []byte("x"), 0o600)
 		}},
@@ -100,23 +103,14 @@ var controls = []trial{
 		return os.WriteFile(filepath.Join(os.TempDir(), "confine-probe"), []byte("x"), 0o600)
 	}},
 	{name: "write to /dev/null", works: true, try: func(probeOrders, string) error { return openTo("/dev/null", unix.O_WRONLY) }},
-	{name: "move and remove files in the workspace", works: true, thorough: true, when: inReadOnly, try: housekeeping},
+	{name: "move and remove files in the workspace", works: true, thorough: true, fits: writesWorkspace, try: housekeeping},
 	{name: "talk to oneself by network", works: true, thorough: true,
-		when: func(o probeOrders) string {
-			if !o.Namespaces && !o.Network {
-				return "without namespaces there is no network of one's own"
-			}
-			return ""
-		},
-		try: func(probeOrders, string) error { return talkToOneself() }},
+		fits: func(o probeOrders) bool { return o.Namespaces || o.Network },
+		try:  func(probeOrders, string) error { return talkToOneself() }},
 	{name: "reach a server of the host, as was granted", works: true, thorough: true,
-		when: func(o probeOrders) string {
-			if !o.Network {
-				return "the network is not granted"
-			}
-			return missing(o.Address, "nothing could listen on 127.0.0.1")
-		},
-		try: func(o probeOrders, _ string) error { return dial("tcp", o.Address) }},
+		fits: func(o probeOrders) bool { return o.Network },
+		when: func(o probeOrders) string { return missing(o.Address, "nothing could listen on 127.0.0.1") },
+		try:  func(o probeOrders, _ string) error { return dial("tcp", o.Address) }},
 	{name: "make a user namespace", try: func(probeOrders, string) error {
 		// A process with several threads gets EINVAL from the kernel.
 		if err := unix.Unshare(unix.CLONE_NEWUSER); err != unix.EINVAL {
@@ -128,19 +122,7 @@ var controls = []trial{
 	{name: "make every system call", try: func(probeOrders, string) error { return statusSays("Seccomp:\t2") }},
 }
 
-func inReadOnly(o probeOrders) string {
-	if o.ReadOnly {
-		return "in read-only mode nothing in the workspace can be written"
-	}
-	return ""
-}
-
-func inWorkspaceWrite(o probeOrders) string {
-	if !o.ReadOnly {
-		return "the workspace is writable in this mode"
-	}
-	return ""
-}
+func writesWorkspace(o probeOrders) bool { return !o.ReadOnly }
 
 // statusSays returns an error, because what it stands for is refused, if the
 // process's status has a line.
@@ -171,7 +153,7 @@ var fileTrials = []trial{
 		// Where that is hidden the file may seem to be made.
 		try:  func(o probeOrders, _ string) error { return openTo(o.Beside, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL) },
 		seen: func(s *probeStage) bool { return exists(s.orders.Beside) }},
-	{facet: sandbox.FileWrite, name: "create a file in the workspace", when: inWorkspaceWrite,
+	{facet: sandbox.FileWrite, name: "create a file in the workspace", fits: func(o probeOrders) bool { return o.ReadOnly },
 		try: func(o probeOrders, _ string) error {
 			return openTo(filepath.Join(o.Inside, "new"), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
 		},
