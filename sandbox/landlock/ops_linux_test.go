@@ -6,12 +6,13 @@ import (
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/landlock"
 	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/observe"
 	"github.com/confine-dev/confine/sandbox/sandboxtest"
 )
 
 func TestOperations(t *testing.T) {
 	sandboxtest.RunOps(t, sandboxtest.Config{New: func(state string) (confined, unconfined sandbox.Provider, err error) {
-		e, err := local.New(landlock.New(), local.Options{StateDir: state})
+		e, err := local.New(landlock.New(), local.Options{StateDir: state, Observer: observe.New(observe.Options{})})
 		if err != nil {
 			return nil, nil, err
 		}

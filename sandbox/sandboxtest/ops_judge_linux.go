@@ -1,0 +1,240 @@
+package sandboxtest
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/confine-dev/confine/sandbox"
+	"golang.org/x/sys/unix"
+)
+
+// opsJudge knows the policy of a scene and what a level can enforce of it. It
+// looks at no file: what a name leads to is known from how it was made, and
+// what plain permissions say from the same operation with nothing confined.
+type opsJudge struct {
+	base  string
+	level levels
+
+	// places are the paths that the policy names and whether what lies in them
+	// may be changed. Each is a mount of its own where there are namespaces.
+	places map[string]bool
+}
+
+func newOpsJudge(base string, level levels, operations []*operation) *opsJudge {
+	j := &opsJudge{base: base, level: level, places: map[string]bool{
+		filepath.Join(base, string(areaWork)):   true,
+		filepath.Join(base, string(areaSecond)): true,
+		filepath.Join(base, string(areaKept)):   false,
+		// Without namespaces nothing can be taken out of a writable folder.
+		filepath.Join(base, string(areaGuarded)): level == withNamespaces,
+		filepath.Join(base, string(areaGranted)): true,
+	}}
+	for _, op := range operations {
+		for _, o := range op.objects {
+			switch o.top {
+			case topRoot, topGranted:
+				j.places[o.path] = true
+			case topProtected:
+				j.places[o.path] = false
+			}
+		}
+	}
+	return j
+}
+
+// place is what the policy names that a path lies in; empty if nothing.
+func (j *opsJudge) place(path string) string {
+	for ; len(path) > len(j.base); path = filepath.Dir(path) {
+		if _, ok := j.places[path]; ok {
+			return path
+		}
+	}
+	return ""
+}
+
+func (j *opsJudge) writable(path string) bool { return j.places[j.place(path)] }
+
+// allows says whether the policy allows a change.
+func (j *opsJudge) allows(c opsChange) bool {
+	if c.object == opsOfProc { // the command's own
+		return true
+	}
+	if c.entry && !j.writable(filepath.Dir(c.object.path)) {
+		return false
+	}
+	return j.writable(c.object.path)
+}
+
+// governs reports whether the level can refuse a change at all. A FIFO is no file
+// of the mount that it lies in, and below a writable root Landlock allows it too.
+func (j *opsJudge) governs(c opsChange) bool {
+	if j.level != withNamespaces {
+		return !c.metadata
+	}
+	return !opensPipe(c) || !sandbox.Within(c.object.path, filepath.Join(j.base, string(areaGuarded)))
+}
+
+// opensPipe reports whether what a change is made by is opening a FIFO.
+func opensPipe(c opsChange) bool { return c.op == "write" && c.object.kind == isPipe }
+
+// opsVerdict is how an operation must end.
+type opsVerdict struct {
+	refused opsStep         // the step that is refused; without a name none is
+	forced  bool            // it must be refused; else it fails by itself or by that, whichever is found first
+	errnos  []syscall.Errno // of a refusal
+	denied  []opsChange     // what the denials of a forced refusal may be; empty if it is not seen
+}
+
+// verdict combines the policy's verdict with what came of the operation when
+// nothing was confined.
+func (j *opsJudge) verdict(op *operation, plain opsOutcome) opsVerdict {
+	if plain.step == opsPrepare {
+		return opsVerdict{}
+	}
+	for _, step := range op.call.steps(op) {
+		// Who may read a FIFO matters only to who may write to it.
+		failed := plain.errno != 0 && plain.step == step.name && plain.errno != unix.ENXIO
+		refused := slices.DeleteFunc(slices.Clone(step.changes), func(c opsChange) bool { return j.allows(c) || !j.governs(c) })
+		if crosses := j.crosses(step); crosses || len(refused) > 0 {
+			if crosses { // either end is to blame
+				refused = step.changes
+			}
+			if op.first.form == formHeld { // no name, no denial
+				refused = nil
+			}
+			return opsVerdict{step, !failed, j.errnos(step), refused}
+		}
+		if failed {
+			break
+		}
+	}
+	return opsVerdict{}
+}
+
+// crosses reports whether a step leads from one mount to another, which is refused
+// even if the policy allows both to be changed. Programs copy then.
+func (j *opsJudge) crosses(s opsStep) bool {
+	return j.level == withNamespaces && len(s.changes) == 2 && j.mount(s.changes[0]) != j.mount(s.changes[1])
+}
+
+// mount is the mount in which a change is made.
+func (j *opsJudge) mount(c opsChange) string {
+	if c.object == opsOfProc {
+		return c.object.path
+	}
+	if c.entry {
+		return j.place(filepath.Dir(c.object.path))
+	}
+	return j.place(c.object.path)
+}
+
+// errnos are the errors by which a level refuses a step.
+func (j *opsJudge) errnos(s opsStep) []syscall.Errno {
+	if j.level != withNamespaces {
+		if len(s.changes) == 2 {
+			return []syscall.Errno{unix.EACCES, unix.EXDEV}
+		}
+		return []syscall.Errno{unix.EACCES}
+	}
+	if j.crosses(s) {
+		if s.name == "link" && !j.writable(filepath.Dir(s.changes[1].object.path)) { // this is looked at first
+			return []syscall.Errno{unix.EROFS}
+		}
+		return []syscall.Errno{unix.EXDEV}
+	}
+	errnos := []syscall.Errno{unix.EROFS}
+	for _, c := range s.changes {
+		if c.entry && c.object.top != topNone { // something is mounted on the name
+			errnos = append(errnos, unix.EBUSY)
+			if len(s.changes) == 2 { // and a link to it starts in that mount
+				errnos = append(errnos, unix.EXDEV)
+			}
+		}
+		if opensPipe(c) { // by Landlock
+			errnos = []syscall.Errno{unix.EACCES}
+		}
+	}
+	return errnos
+}
+
+// disagreement says in what an outcome and the denials that were observed do
+// not fit; it is empty if they do.
+func (j *opsJudge) disagreement(op *operation, plain, got opsOutcome, denials []sandbox.Denial) string {
+	v := j.verdict(op, plain)
+	refused := v.refused.name != "" && got.step == v.refused.name && slices.Contains(v.errnos, got.errno)
+	switch {
+	case v.forced && !refused:
+		return fmt.Sprintf("with nothing confined it %v, and the policy refuses step %q with one of %v, but it %v", plain, v.refused.name, errnoNames(v.errnos), got)
+	case !v.forced && got != plain && !refused:
+		return fmt.Sprintf("with nothing confined it %v, and the policy does not refuse it, but it %v", plain, got)
+	case !v.forced && len(denials) > 0:
+		return fmt.Sprintf("it %v (with nothing confined it %v), which is no denial, but observed was %+v", got, plain, denials)
+	case v.forced && (len(denials) > len(v.denied) || len(denials) == 0 && len(v.denied) > 0):
+		return fmt.Sprintf("it %v and should be %s, but observed was %+v", got, v.expected(), denials)
+	}
+	for i, d := range denials {
+		fits := slices.ContainsFunc(v.denied, func(c opsChange) bool {
+			return d.Path == c.object.path && slices.Contains(opsDenialNames[c.op], d.Op)
+		})
+		again := slices.ContainsFunc(denials[:i], func(other sandbox.Denial) bool { return other.Path == d.Path })
+		if !fits || again || d.Errno != unix.ErrnoName(got.errno) || d.Count != 1 || d.Evidence != sandbox.Observed {
+			return fmt.Sprintf("it %v and should be %s, but observed was %+v", got, v.expected(), denials)
+		}
+	}
+	return ""
+}
+
+// expected describes the denials of a forced refusal.
+func (v opsVerdict) expected() string {
+	if len(v.denied) == 0 {
+		return "no denial"
+	}
+	var list []string
+	for _, c := range v.denied {
+		list = append(list, fmt.Sprintf("a denial of %s on %q", strings.Join(opsDenialNames[c.op], " or "), c.object.path))
+	}
+	return strings.Join(list, " or ")
+}
+
+// opsDenialNames are the names in denials for what operations do.
+var opsDenialNames = map[string][]string{
+	"write": {"write"}, "create": {"create"}, "remove": {"remove"}, "rename": {"rename"}, "link": {"create", "link"},
+	"chmod": {"chmod"}, "chown": {"chown"}, "utime": {"utime"}, "xattr": {"xattr"},
+}
+
+func errnoNames(errnos []syscall.Errno) (names []string) {
+	for _, e := range errnos {
+		names = append(names, unix.ErrnoName(e))
+	}
+	return names
+}
+
+// excused collects the paths, relative to the base, of outside files that
+// operations change although nothing outside is changed: whole those that are
+// a second name of a file inside, metadata those whose metadata a level leaves
+// open.
+func (j *opsJudge) excused(operations []*operation, plain map[int]opsOutcome) (whole, metadata map[string]bool) {
+	whole, metadata = map[string]bool{}, map[string]bool{}
+	for _, op := range operations {
+		if plain[op.number].step == opsPrepare || j.verdict(op, plain[op.number]).forced {
+			continue
+		}
+		for _, step := range op.call.steps(op) {
+			for _, c := range step.changes {
+				for _, name := range []string{c.object.path, c.object.other} {
+					name = strings.TrimPrefix(name, j.base)
+					switch {
+					case j.allows(c):
+						whole[name] = true
+					case !j.governs(c):
+						metadata[name] = true
+					}
+				}
+			}
+		}
+	}
+	return whole, metadata
+}

@@ -1,0 +1,372 @@
+package sandboxtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// Environment variables that RunOps reads.
+const (
+	opsSlowVar = "CONFINE_SLOW"     // not empty: opsMany operations
+	opsSeedVar = "CONFINE_OPS_SEED" // number that all operations are drawn from
+	opsOnlyVar = "CONFINE_OPS_ONLY" // number of the one operation to be tried
+)
+
+// How many operations are tried, and what they are drawn from.
+const (
+	opsFew  = 2000
+	opsMany = 10000
+	opsSeed = 3
+)
+
+// opsOrders say what is to be tried. They lie in the suite's folder, where every
+// world finds them.
+type opsOrders struct {
+	Seed  uint64
+	Count int
+	Only  int // negative: all
+}
+
+const opsOrdersFile = "ops"
+
+// RunOps tries operations that are drawn at random from a seed, in the same
+// worlds as Run. Each works on files of its own, which lie inside, outside and
+// on the borders of what the policy lets be changed and are named in every way
+// that the system has. All are performed twice: in a scene with nothing
+// confined, which says what plain permissions make of them, and in a twin of it
+// by confined commands. Three parties must agree on every single one: the
+// kernel, the policy and the observer. Afterwards
+// nothing outside may have changed.
+//
+// It must be called as Run is. With CONFINE_SLOW set in the environment there
+// are more operations; CONFINE_OPS_SEED draws others and CONFINE_OPS_ONLY tries
+// a single one.
+func RunOps(t *testing.T, c Config) {
+	if name := os.Getenv(worldVar); name != "" {
+		i := slices.IndexFunc(allWorlds, func(w world) bool { return w.name() == name })
+		if i < 0 {
+			t.Fatalf("there is no world %q", name)
+		}
+		runOpsHere(t, c, allWorlds[i])
+		return
+	}
+	stage := newTheatre(t)
+	orders, err := json.Marshal(ordersOf(t))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(stage.dir, opsOrdersFile), orders, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range worldsOf(os.Geteuid()) {
+		t.Run(w.name(), func(t *testing.T) {
+			t.Parallel()
+			stage.play(t, w)
+		})
+	}
+}
+
+func ordersOf(t *testing.T) opsOrders {
+	o := opsOrders{Seed: opsSeed, Count: opsFew, Only: -1}
+	if os.Getenv(opsSlowVar) != "" {
+		o.Count = opsMany
+	}
+	var err error
+	if text := os.Getenv(opsSeedVar); text != "" {
+		if o.Seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := os.Getenv(opsOnlyVar); text != "" {
+		if o.Only, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return o
+}
+
+// numbers lists the numbers of the operations.
+func (o opsOrders) numbers() []int {
+	if o.Only >= 0 {
+		return []int{o.Only}
+	}
+	numbers := make([]int, o.Count)
+	for i := range numbers {
+		numbers[i] = i
+	}
+	return numbers
+}
+
+// opsTest is a test in one world.
+type opsTest struct {
+	*place
+	orders     opsOrders
+	base       string // of the scene in which commands are confined
+	operations []*operation
+	judge      *opsJudge
+	plain      map[int]opsOutcome // by number
+
+	mu    sync.Mutex // guards what follows
+	got   map[int]opsOutcome
+	wrong []string
+}
+
+func runOpsHere(t *testing.T, c Config, w world) {
+	o := &opsTest{place: newPlace(t, c, w), got: map[int]opsOutcome{}}
+	if w.bare && c.NeedsNamespaces {
+		o.mustRefuse(t)
+		return
+	}
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(o.place.base), opsOrdersFile))
+	if err == nil {
+		err = json.Unmarshal(data, &o.orders)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	level := withNamespaces
+	if w.bare {
+		level = withoutNamespaces
+	}
+	// The names are of one length, so that both scenes have the same paths.
+	control, operations := o.scene(t, "plain")
+	before := opsRecords(t, control)
+	o.plain = o.perform(t, control, o.orders.numbers(), o.unconfined, o.spec(sandbox.DangerFullAccess)).outcomes
+	if changed := o.changed(newOpsJudge(control, level, operations), operations, before, opsRecords(t, control)); len(changed) == 0 && o.orders.Only < 0 {
+		t.Error("with nothing confined nothing outside changed: this test cannot fail")
+	}
+	o.base, o.operations = o.scene(t, "caged")
+	o.judge = newOpsJudge(o.base, level, o.operations)
+	before = opsRecords(t, o.base)
+	t.Run("confined", func(t *testing.T) {
+		for i, batch := range o.batches() {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				t.Parallel()
+				o.try(t, batch)
+			})
+		}
+	})
+	o.wrong = append(o.wrong, o.changed(o.judge, o.operations, before, opsRecords(t, o.base))...)
+	o.tell(t)
+	if o.orders.Only < 0 {
+		o.checkOdds(t)
+	}
+}
+
+// scene makes a scene and the operations for it.
+func (o *opsTest) scene(t *testing.T, name string) (base string, operations []*operation) {
+	real, err := filepath.EvalSymlinks(o.place.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base = filepath.Join(real, name)
+	for _, number := range o.orders.numbers() {
+		operations = append(operations, drawOperation(o.orders.Seed, number, base))
+	}
+	buildOps(t, base, operations)
+	return base, operations
+}
+
+// opsRun is one command that performed operations.
+type opsRun struct {
+	outcomes map[int]opsOutcome
+	result   sandbox.Result
+}
+
+// perform performs operations by one command.
+func (o *opsTest) perform(t *testing.T, base string, numbers []int, p sandbox.Provider, spec sandbox.Spec) opsRun {
+	t.Helper()
+	spec.Argv = []string{o.program, entryOps, strconv.FormatUint(o.orders.Seed, 10), base}
+	for _, n := range numbers {
+		spec.Argv = append(spec.Argv, strconv.Itoa(n))
+	}
+	spec.Dir, spec.KeepOutput = filepath.Join(base, string(areaWork)), 64*len(numbers)+sandbox.DefaultKeep
+	result, stdout, stderr := start(t, p, spec)
+	outcomes, err := parseOpsOutcomes(stdout)
+	if err != nil || len(outcomes) != len(numbers) || stderr != "" {
+		t.Fatalf("the child told of %d operations of %d (%v): exit code %d, signal %q, stderr %q", len(outcomes), len(numbers), err, result.ExitCode, result.Signal, stderr)
+	}
+	return opsRun{outcomes, result}
+}
+
+// opsBatch is what one confined command does: so little that all its denials
+// are listed one by one.
+type opsBatch []*operation
+
+// Limits of a batch.
+const (
+	opsBatchDenials = 60 // of the 64 that a result lists
+	opsBatchSize    = 400
+)
+
+func (o *opsTest) batches() (batches []opsBatch) {
+	var batch opsBatch
+	refused := 0
+	for _, op := range o.operations {
+		if o.judge.verdict(op, o.plain[op.number]).forced {
+			refused++
+		}
+		if refused > opsBatchDenials || len(batch) == opsBatchSize {
+			batches, batch, refused = append(batches, batch), nil, 1
+		}
+		batch = append(batch, op)
+	}
+	return append(batches, batch)
+}
+
+// try performs a batch and judges what came of it.
+func (o *opsTest) try(t *testing.T, batch opsBatch) {
+	spec := o.spec(sandbox.WorkspaceWrite)
+	spec.RunID, spec.Session, spec.Policy = "ops", "ops", o.policy(t, batch)
+	// Where there are no namespaces sockets are refused in a way that is not
+	// observed; no operation needs one.
+	spec.Policy.Network = o.world.bare
+	var numbers []int
+	for _, op := range batch {
+		numbers = append(numbers, op.number)
+	}
+	run := o.perform(t, o.base, numbers, o.confined, spec)
+	denials, foreign := attribute(run.result.Denials, o.base)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if seen := run.result.Observation; seen.State != sandbox.ObservedFully {
+		o.wrong = append(o.wrong, fmt.Sprintf("a run was not observed as a whole: %+v", seen))
+	}
+	maps.Copy(o.got, run.outcomes)
+	for _, op := range batch {
+		if what := o.judge.disagreement(op, o.plain[op.number], run.outcomes[op.number], denials[op.number]); what != "" {
+			o.wrong = append(o.wrong, fmt.Sprintf("%v\n\t%s", op, what))
+		}
+		delete(denials, op.number)
+	}
+	for number, list := range denials {
+		foreign = append(foreign, list...)
+		o.wrong = append(o.wrong, fmt.Sprintf("denials name operation %d, which was not tried", number))
+	}
+	if len(foreign) > 0 {
+		o.wrong = append(o.wrong, fmt.Sprintf("denials of no operation: %+v", foreign))
+	}
+}
+
+// policy is the policy of a batch: what all share, and the paths that the
+// policy names for one operation.
+func (o *opsTest) policy(t *testing.T, batch opsBatch) sandbox.Policy {
+	in := func(area opsArea) string { return filepath.Join(o.base, string(area)) }
+	p := sandbox.Policy{Mode: sandbox.WorkspaceWrite, Protected: []string{in(areaKept)}, Writable: []*sandbox.Root{identify(t, in(areaGranted))}}
+	for _, area := range []opsArea{areaWork, areaSecond, areaGuarded} {
+		p.Roots = append(p.Roots, o.declare(t, in(area)))
+	}
+	for _, op := range batch {
+		for _, object := range op.objects {
+			switch object.top {
+			case topRoot:
+				p.Roots = append(p.Roots, o.declare(t, object.path))
+			case topGranted:
+				p.Writable = append(p.Writable, identify(t, object.path))
+			case topProtected:
+				p.Protected = append(p.Protected, object.path)
+			}
+		}
+	}
+	return p
+}
+
+// attribute sorts denials by the operation that the name of their file begins
+// with.
+func attribute(denials []sandbox.Denial, base string) (of map[int][]sandbox.Denial, foreign []sandbox.Denial) {
+	of = map[int][]sandbox.Denial{}
+	for _, d := range denials {
+		number, ok := -1, false
+		for _, part := range strings.Split(strings.TrimPrefix(d.Path, base), "/") {
+			digits := strings.IndexFunc(part, func(r rune) bool { return r < '0' || r > '9' })
+			if n, err := strconv.Atoi(part[:max(digits, 0)]); err == nil {
+				number, ok = n, true
+				break
+			}
+		}
+		if !ok {
+			foreign = append(foreign, d)
+			continue
+		}
+		of[number] = append(of[number], d)
+	}
+	return of, foreign
+}
+
+// changed lists what is outside and not as it was.
+func (o *opsTest) changed(j *opsJudge, operations []*operation, before, after map[string]opsRecord) (changes []string) {
+	whole, metadata := j.excused(operations, o.plain)
+	paths := maps.Clone(before)
+	maps.Copy(paths, after)
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		if j.writable(j.base+path) || whole[path] {
+			continue
+		}
+		was, is := before[path], after[path]
+		if metadata[path] {
+			was.metadata, is.metadata = "", ""
+		}
+		if was != is {
+			changes = append(changes, fmt.Sprintf("outside, %q was %+v and is now %+v", path, was, is))
+		}
+	}
+	return changes
+}
+
+// opsTold is how much is told of what went wrong.
+const opsTold = 20
+
+func (o *opsTest) tell(t *testing.T) {
+	for i, what := range o.wrong {
+		if i == opsTold {
+			t.Errorf("and %d more", len(o.wrong)-i)
+			break
+		}
+		t.Error(what)
+	}
+	if len(o.wrong) > 0 {
+		t.Errorf("the seed was %d: set %s and %s to try one operation again", o.orders.Seed, opsSeedVar, opsOnlyVar)
+	}
+}
+
+// checkOdds makes sure that the operations of each call were of all sorts: some
+// were allowed, some refused, and some failed by themselves.
+func (o *opsTest) checkOdds(t *testing.T) {
+	type odds struct{ allowed, refused, open, failed, crossed int }
+	count := map[string]*odds{}
+	for _, c := range opsCalls {
+		count[c.name] = &odds{}
+	}
+	for _, op := range o.operations {
+		n, plain := count[op.call.name], o.plain[op.number]
+		switch {
+		case o.judge.verdict(op, plain).forced:
+			n.refused++
+		case plain.errno != 0:
+			n.failed++
+		case o.got[op.number].errno != 0:
+			n.crossed++
+		case slices.ContainsFunc(op.call.steps(op)[0].changes, func(c opsChange) bool { return !o.judge.governs(c) && !o.judge.allows(c) }):
+			n.open++
+		default:
+			n.allowed++
+		}
+	}
+	for _, c := range opsCalls {
+		n := count[c.name]
+		t.Logf("%s: %+v", c.name, *n)
+		if n.allowed == 0 || n.failed == 0 || n.refused+n.open == 0 {
+			t.Errorf("%s: %+v: the operations do not show enough", c.name, *n)
+		}
+	}
+}
