@@ -1,11 +1,19 @@
 package sandbox
 
+import "slices"
+
 // MergeDenials puts what was observed before what messages say. Where everything
 // was observed a message adds nothing: what it speaks of was either seen, or was
 // not the sandbox's doing. Only of what no observer looks at, reading and
 // executing, a message is the only evidence.
-func MergeDenials(seen, said []Denial, o Observation) []Denial {
-	merged := append([]Denial(nil), seen...)
+//
+// A denial in a place of housekeeping is marked Incidental unless a message
+// speaks of it: the program did without.
+func MergeDenials(seen, said []Denial, o Observation, h Housekeeping) []Denial {
+	merged := slices.Clone(seen)
+	for i := range merged {
+		merged[i].Incidental = h.Holds(merged[i].Path) && !covered(merged[i], said)
+	}
 	for _, d := range said {
 		if o.State == ObservedFully && !onlySaid(d.Op) || covered(d, seen) {
 			continue
@@ -18,16 +26,16 @@ func MergeDenials(seen, said []Denial, o Observation) []Denial {
 	return merged
 }
 
+// Matter reports whether one of the denials is more than incidental.
+func Matter(denials []Denial) bool {
+	return slices.ContainsFunc(denials, func(d Denial) bool { return !d.Incidental })
+}
+
 // onlySaid reports whether no observer sees an operation.
 func onlySaid(op string) bool { return op == opRead || op == opExec }
 
-// covered reports whether a message speaks of something that was seen: programs
-// word operations in their own way, so the place decides.
-func covered(d Denial, seen []Denial) bool {
-	for _, s := range seen {
-		if d.Path == s.Path && d.Address == s.Address {
-			return true
-		}
-	}
-	return false
+// covered reports whether one of others is of the same place: programs word
+// operations in their own way.
+func covered(d Denial, others []Denial) bool {
+	return slices.ContainsFunc(others, func(o Denial) bool { return o.Path == d.Path && o.Address == d.Address })
 }

@@ -109,4 +109,8 @@ type Denial struct {
 	Exe      string   `json:"exe,omitempty"`     // program that was refused, as far as known
 	Evidence Evidence `json:"evidence"`
 	Count    int      `json:"count"` // how many times it was seen; at least 1
+
+	// Incidental means that the program did without: a cache, a history or
+	// statistics of its own (Housekeeping). Such a denial alone makes no run denied.
+	Incidental bool `json:"incidental,omitempty"`
 }

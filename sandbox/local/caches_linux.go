@@ -35,6 +35,7 @@ func toolCaches() []toolCache {
 	cargo := env("CARGO_HOME", home, ".cargo")
 	return []toolCache{
 		{"go-build", "GOCACHE", env("GOCACHE", caches, "go-build")},
+		{"go-telemetry", "", filepath.Join(env("XDG_CONFIG_HOME", home, ".config"), "go", "telemetry")},
 		{"go-mod", "", env("GOMODCACHE", gopath, "pkg", "mod")},
 		{"npm", "npm_config_cache", env("npm_config_cache", home, ".npm")},
 		{"pip", "PIP_CACHE_DIR", env("PIP_CACHE_DIR", caches, "pip")},

@@ -240,8 +240,8 @@ func (r *run) denials(end ending, known bool) {
 	}
 	said := r.scanner.Denials(sandbox.DenialContext{Policy: r.spec.Policy, Dir: r.spec.Dir,
 		ExitCode: end.code, Signal: r.result.Signal, Writable: r.writable})
-	r.result.Denials = sandbox.MergeDenials(seen, said, r.result.Observation)
-	r.result.Denied = len(r.result.Denials) > 0
+	r.result.Denials = sandbox.MergeDenials(seen, said, r.result.Observation, sandbox.HousekeepingOf(r.spec.Env))
+	r.result.Denied = sandbox.Matter(r.result.Denials)
 }
 
 // Wait implements sandbox.Process.

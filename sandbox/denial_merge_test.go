@@ -1,0 +1,76 @@
+package sandbox
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestMergeDenials(t *testing.T) {
+	seen := func(op, path string) Denial { return Denial{Op: op, Path: path, Evidence: Observed, Count: 1} }
+	said := func(op, path string) Denial { return Denial{Op: op, Path: path, Evidence: Stderr, Count: 2} }
+	address := func(e Evidence) Denial { return Denial{Op: opConnect, Address: "192.0.2.1:443", Evidence: e, Count: 1} }
+	h := Housekeeping{Home: "/home/u"}
+	for name, test := range map[string]struct {
+		seen, said []Denial
+		state      ObservationState
+		want       []Denial
+		incidental []bool
+		matter     bool
+	}{
+		"nothing":                   {state: ObservedFully},
+		"what was seen stands":      {seen: []Denial{seen(opCreate, "/a")}, state: ObservedFully, want: []Denial{seen(opCreate, "/a")}, matter: true},
+		"words alone prove nothing": {said: []Denial{said(opWrite, "/a"), address(Stderr)}, state: ObservedFully},
+		"but of reading they do":    {said: []Denial{said(opRead, "/a"), said(opExec, "/b")}, state: ObservedFully, want: []Denial{said(opRead, "/a"), said(opExec, "/b")}, matter: true},
+		"or if somebody was absent": {seen: []Denial{seen(opCreate, "/a")}, said: []Denial{said(opWrite, "/a"), said(opWrite, "/b")}, state: ObservedPartly,
+			want: []Denial{seen(opCreate, "/a"), said(opWrite, "/b")}, matter: true},
+		"nobody looked":           {said: []Denial{said(opWrite, "/a")}, state: NotObserved, want: []Denial{said(opWrite, "/a")}, matter: true},
+		"an address is one place": {seen: []Denial{address(Observed)}, said: []Denial{address(Stderr)}, state: ObservedPartly, want: []Denial{address(Observed)}, matter: true},
+		"a cache does not matter": {seen: []Denial{seen(opCreate, "/home/u/.cache/x")}, state: ObservedFully, want: []Denial{seen(opCreate, "/home/u/.cache/x")}, incidental: []bool{true}},
+		"unless it is spoken of": {seen: []Denial{seen(opCreate, "/home/u/.cache/x")}, said: []Denial{said(opWrite, "/home/u/.cache/x")}, state: ObservedFully,
+			want: []Denial{seen(opCreate, "/home/u/.cache/x")}, matter: true},
+	} {
+		for i, incidental := range test.incidental {
+			test.want[i].Incidental = incidental
+		}
+		got := MergeDenials(test.seen, test.said, Observation{State: test.state}, h)
+		if !slices.Equal(got, test.want) || Matter(got) != test.matter {
+			t.Errorf("%s: merged to %+v, matter %t", name, got, Matter(got))
+		}
+	}
+}
+
+func TestHousekeeping(t *testing.T) {
+	h := HousekeepingOf([]string{"PATH=/bin", "HOME=/home/u", "XDG_CACHE_HOME=/caches"})
+	for path, want := range map[string]bool{
+		"/usr/lib/python3/json/__pycache__":              true,
+		"/usr/lib/python3/json/__pycache__/a.cpython.12": true,
+		"/w/.git/index.lock":                             true,
+		"/w/.git/modules/m/index.lock":                   true,
+		"/w/index.lock":                                  false,
+		"/w/.git/config.lock":                            false,
+		"/caches/x":                                      true,
+		"/caches":                                        true,
+		"/home/u/.cache":                                 true,
+		"/home/u/.config/go":                             true, // to be made for what is below
+		"/home/u/.config/go/telemetry/local/x":           true,
+		"/home/u/.config/go/env":                         false,
+		"/home/u/.config/git":                            false,
+		"/home/u/.npm/_logs/a":                           true,
+		"/home/u/.npmrc":                                 false,
+		"/home/u/.bash_history":                          true,
+		"/home/u/.bashrc":                                false,
+		"/home/u":                                        false,
+		"/home":                                          false,
+		"/":                                              false,
+		"":                                               false,
+		"/home/u/.ssh/authorized_keys":                   false,
+		"/opt/x":                                         false,
+	} {
+		if got := h.Holds(path); got != want {
+			t.Errorf("%q: %t, want %t", path, got, want)
+		}
+	}
+	if (Housekeeping{}).Holds("/.cache/x") {
+		t.Error("a command without a home folder has a cache in the root folder")
+	}
+}

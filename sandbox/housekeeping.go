@@ -1,0 +1,62 @@
+package sandbox
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Housekeeping tells the places in which programs write on their own account,
+// whatever they were asked to do, and do without if they cannot: caches, histories
+// and statistics. A refusal there is no reason to ask anybody for more.
+type Housekeeping struct {
+	Home  string // of the command; empty if it has none
+	Cache string // its XDG_CACHE_HOME; empty means .cache in its home
+}
+
+// HousekeepingOf reads the environment of a command.
+func HousekeepingOf(env []string) Housekeeping {
+	var h Housekeeping
+	for _, entry := range env {
+		switch name, value, _ := strings.Cut(entry, "="); name {
+		case "HOME":
+			h.Home = value
+		case "XDG_CACHE_HOME":
+			h.Cache = value
+		}
+	}
+	return h
+}
+
+// housekeeping are files and folders in a home folder.
+var housekeeping = []string{
+	".config/go/telemetry",
+	".npm/_logs", ".npm/_cacache", ".npm/_update-notifier-last-checked",
+	".cargo/.package-cache", ".cargo/.package-cache-mutate", ".cargo/.global-cache",
+	".bash_history", ".python_history", ".node_repl_history", ".sqlite_history", ".psql_history", ".lesshst", ".wget-hsts", ".viminfo",
+}
+
+// Holds reports whether a path is such a place, or a folder that would first have
+// to be made for one.
+func (h Housekeeping) Holds(path string) bool {
+	dir, base := filepath.Split(path)
+	if base == "__pycache__" || filepath.Base(dir) == "__pycache__" || strings.HasSuffix(base, ".pyc") {
+		return true // compiled modules beside their sources
+	}
+	if base == "index.lock" && slices.Contains(strings.Split(dir, "/"), ".git") {
+		return true // git notes what it found out of the work tree's files, if it can
+	}
+	places := []string{"/var/cache/fontconfig"}
+	if h.Cache != "" {
+		places = append(places, h.Cache)
+	}
+	if h.Home != "" {
+		places = append(places, filepath.Join(h.Home, ".cache"))
+		for _, name := range housekeeping {
+			places = append(places, filepath.Join(h.Home, name))
+		}
+	}
+	return slices.ContainsFunc(places, func(place string) bool {
+		return filepath.IsAbs(place) && (Within(path, place) || path != h.Home && Within(path, h.Home) && Within(place, path))
+	})
+}
