@@ -163,6 +163,8 @@ func TestPerils(t *testing.T) {
 		at("plain"):                     nil,
 		at("plain/file"):                nil,
 		"/etc/hosts":                    {PerilSystem},
+		"/var/tmp/build":                nil,
+		"/var":                          {PerilSystem},
 		"/etc/shadow":                   {PerilSystem, PerilSecrets},
 		"/usr":                          {PerilSystem},
 		"/home/u/.ENV":                  {PerilSecrets},

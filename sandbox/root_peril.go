@@ -29,7 +29,8 @@ func Perils(r *Root, kind GrantKind) []Peril {
 	var perils []Peril
 	parts := strings.Split(strings.ToLower(filepath.ToSlash(r.Path)), "/")
 	if kind == GrantWrite {
-		if slices.ContainsFunc(systemFolders, func(f string) bool { return Within(r.Path, f) || Within(f, r.Path) }) {
+		system := slices.ContainsFunc(systemFolders, func(f string) bool { return Within(r.Path, f) || Within(f, r.Path) })
+		if system && !slices.ContainsFunc(sharedFolders, func(f string) bool { return Within(r.Path, f) }) {
 			perils = append(perils, PerilSystem)
 		}
 		if names(parts, r, runFiles) {
@@ -96,8 +97,11 @@ func holdsServices(folder string) bool {
 // systemFolders are where a change reaches every user.
 var systemFolders = []string{
 	"/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/sbin", "/usr", "/var",
-	"/nix", "/snap", "/root", "/System", "/Library", "/Applications", "/private/etc", "/private/var",
+	"/nix", "/snap", "/System", "/Library", "/Applications", "/private/etc", "/private/var",
 }
+
+// sharedFolders lie in those and are everybody's.
+var sharedFolders = []string{"/var/tmp", "/var/folders", "/private/var/folders", "/private/var/tmp"}
 
 // runFiles are files and folders, in lower case, that some program obeys or
 // runs without being asked: shells, editors, git, build tools, logins.

@@ -16,12 +16,21 @@ func denied(result proto.RunResult) bool {
 	return result.Sandbox != nil && result.Sandbox.Denied
 }
 
-// targets are the wider modes that may be asked for, narrowest first.
-func targets(result proto.RunResult) []sandbox.Mode {
-	if result.Escalation == nil {
-		return nil
+// nextStep is the narrowest thing to ask for that would help, if there is any
+// and somebody can be asked.
+func nextStep(result proto.RunResult) (step proto.EscalationParams, ok bool) {
+	hint := result.Escalation
+	switch {
+	case hint == nil:
+		return step, false
+	case hint.Additional != nil:
+		step.Additional = hint.Additional
+	case len(hint.Targets) > 0:
+		step.SandboxPermissions = hint.Targets[0]
+	default:
+		return step, false
 	}
-	return result.Escalation.Targets
+	return step, true
 }
 
 // printDenials says what the sandbox refused.
@@ -37,13 +46,9 @@ func printDenials(result proto.RunResult) {
 		}
 		printNote("the sandbox (%s) refused: %s", result.Sandbox.Mode, describe(d))
 	}
-}
-
-// onlyNetwork reports whether nothing but connections was refused. Those need
-// the network, which is far less than the modes that could be asked for.
-func onlyNetwork(result proto.RunResult) bool {
-	denials := result.Sandbox.Denials
-	return len(denials) > 0 && !slices.ContainsFunc(denials, func(d sandbox.Denial) bool { return d.Address == "" })
+	if o := result.Sandbox.Observation; o != nil && o.Omitted > 0 {
+		printNote("and %d more operations, of which no record was kept", o.Omitted)
+	}
 }
 
 func describe(d sandbox.Denial) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -32,22 +33,38 @@ func TestHelpfulMode(t *testing.T) {
 		{"not known", deniedResult("read-only"), "danger-full-access"},
 		{"already writable", deniedResult("workspace-write", inside), "danger-full-access"},
 	} {
-		if got := helpfulMode(test.result, targets(test.result), "/no-such/ws"); got != test.want {
+		if got := helpfulMode(test.result, test.result.Escalation.Targets, "/no-such/ws"); got != test.want {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
 		}
 	}
 }
 
-func TestOnlyNetwork(t *testing.T) {
-	file := sandbox.Denial{Op: "write", Path: "/f"}
-	network := sandbox.Denial{Op: "connect", Address: "192.0.2.1:80"}
+func TestNextStep(t *testing.T) {
+	narrow := &proto.Additional{Write: []string{"/f"}}
+	modes := []sandbox.Mode{sandbox.WorkspaceWrite, sandbox.DangerFullAccess}
 	for _, test := range []struct {
-		denials []sandbox.Denial
-		want    bool
-	}{{nil, false}, {[]sandbox.Denial{file}, false}, {[]sandbox.Denial{network, file}, false}, {[]sandbox.Denial{network, network}, true}} {
-		if got := onlyNetwork(deniedResult("read-only", test.denials...)); got != test.want {
-			t.Errorf("%+v: %v", test.denials, got)
+		name string
+		hint *proto.EscalationHint
+		want proto.EscalationParams
+		ok   bool
+	}{
+		{"nobody can be asked", nil, proto.EscalationParams{}, false},
+		{"nothing would help", &proto.EscalationHint{}, proto.EscalationParams{}, false},
+		{"a mode", &proto.EscalationHint{Targets: modes}, proto.EscalationParams{SandboxPermissions: sandbox.WorkspaceWrite}, true},
+		{"less than a mode", &proto.EscalationHint{Targets: modes, Additional: narrow}, proto.EscalationParams{Additional: narrow}, true},
+	} {
+		got, ok := nextStep(proto.RunResult{Escalation: test.hint})
+		if ok != test.ok || !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s: %+v, %v", test.name, got, ok)
 		}
+	}
+}
+
+// TestWholeText: a terminal shows what does not fit into a message.
+func TestWholeText(t *testing.T) {
+	q := proto.Question{Text: "Run?\nBecomes writable: «/a».\n", Warnings: []string{"Becomes writable: «/a».", "Becomes writable: «/b»."}}
+	if got, want := wholeText(q), "Run?\nBecomes writable: «/a».\nBecomes writable: «/b»."; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

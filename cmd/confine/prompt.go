@@ -56,7 +56,7 @@ func (t *terminal) ask(ctx context.Context, q proto.Question) proto.ApprovalAnsw
 	if !ok {
 		return cancelled
 	}
-	yes, err := t.confirm(ctx, q.Text)
+	yes, err := t.confirm(ctx, wholeText(q))
 	if err != nil {
 		fmt.Fprintf(t.file, "\r\nconfine: refused: %s\r\n", printable(err.Error()))
 		return cancelled
@@ -66,6 +66,18 @@ func (t *terminal) ask(ctx context.Context, q proto.Question) proto.ApprovalAnsw
 		chosen = allow
 	}
 	return proto.ApprovalAnswer{Outcome: proto.ApprovalOutcome{Outcome: proto.OutcomeSelected, OptionID: chosen}}
+}
+
+// wholeText is the text of a question and each warning that did not fit into it:
+// a terminal has room.
+func wholeText(q proto.Question) string {
+	text := strings.TrimRight(q.Text, "\n")
+	for _, warning := range q.Warnings {
+		if !strings.Contains(q.Text, warning) {
+			text += "\n" + warning
+		}
+	}
+	return text
 }
 
 // onceOption finds the only option that allows this once and nothing more.

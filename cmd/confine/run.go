@@ -129,7 +129,7 @@ func canAsk(options runOptions) bool {
 	return !options.json && isTerminal(os.Stdin) && isTerminal(os.Stderr)
 }
 
-// runner runs one command, and once more if the person widens it.
+// runner runs one command, and again as often as the person widens it.
 type runner struct {
 	options    runOptions
 	client     *client
@@ -137,16 +137,13 @@ type runner struct {
 	output     *liveOutput // nil with --json
 }
 
-// Ids of the two possible runs.
-const (
-	firstRun  = "run-1"
-	secondRun = "run-2"
-)
+// runIDs are the ids of the possible runs, in order.
+var runIDs = []string{"run-1", "run-2", "run-3", "run-4", "run-5"}
 
 // run returns the status to exit with.
 func (r *runner) run() (int, error) {
 	params := r.options.params
-	params.RunID = firstRun
+	params.RunID = runIDs[0]
 	result, err := r.perform(proto.MethodRunCommand, params)
 	if err != nil {
 		return 0, err
@@ -157,40 +154,45 @@ func (r *runner) run() (int, error) {
 	if !denied(result) || r.interrupts.signal() != nil {
 		return r.status(result), refusal(result)
 	}
-	printDenials(result)
-	if len(targets(result)) == 0 || onlyNetwork(result) {
-		// Nobody can be asked, or what can be asked for is far more than needed.
-		printHint("%s", wideningHint(result, r.options.workspace))
-		return r.status(result), nil
+	for _, id := range runIDs[1:] {
+		printDenials(result)
+		step, ok := nextStep(result)
+		if !ok {
+			break
+		}
+		again, err := r.escalate(result, step, id)
+		if err != nil {
+			return 0, err
+		}
+		if again == nil {
+			return r.status(result), nil
+		}
+		if result = *again; !denied(result) || r.interrupts.signal() != nil {
+			return r.status(result), nil
+		}
 	}
-	return r.escalate(result)
+	printHint("%s", wideningHint(result, r.options.workspace))
+	return r.status(result), nil
 }
 
-// escalate asks whether the command may run again, wider, and runs it.
-func (r *runner) escalate(first proto.RunResult) (int, error) {
-	params := proto.EscalationParams{
-		RunID:              first.RunID,
-		NewRunID:           secondRun,
-		SandboxPermissions: helpfulMode(first, targets(first), r.options.workspace),
-		Justification:      "none; confine run asks this by itself",
-	}
-	second, err := r.perform(proto.MethodRequestEscalation, params)
+// escalate asks whether the command may run again, under a new id and wider by
+// one step, and runs it. The result is nil if it did not run.
+func (r *runner) escalate(before proto.RunResult, step proto.EscalationParams, id string) (*proto.RunResult, error) {
+	step.RunID, step.NewRunID = before.RunID, id
+	step.Justification = "none; confine run asks this by itself"
+	after, err := r.perform(proto.MethodRequestEscalation, step)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	if ran := second.ExitCode != nil || second.Signal != ""; !ran {
+	if ran := after.ExitCode != nil || after.Signal != ""; !ran || after.RunID != id {
 		why := "cancelled"
-		if a := second.Approval; a != nil {
+		if a := after.Approval; a != nil {
 			why = a.Outcome + " by " + a.By
 		}
 		printNote("the command did not run again: %s", why)
-		return r.status(first), nil
+		return nil, nil
 	}
-	if denied(second) {
-		printDenials(second)
-		printHint("%s", wideningHint(second, r.options.workspace))
-	}
-	return r.status(second), nil
+	return &after, nil
 }
 
 // perform makes one request that runs a command, and returns when its output
@@ -219,7 +221,7 @@ func (r *runner) perform(method string, params any) (result proto.RunResult, err
 // after it nothing is to run any more.
 func (r *runner) kill() {
 	for {
-		for _, id := range []string{firstRun, secondRun} {
+		for _, id := range runIDs {
 			err := r.client.conn.Call(context.Background(), proto.MethodRunsKill, proto.RunParams{RunID: id}, nil)
 			if errors.Is(err, rpc.ErrClosed) {
 				return

@@ -56,9 +56,18 @@ func (e *editor) send(message string) {
 	}
 }
 
-// answer reads frames up to the answer with an id. Anything on the stream that
-// is no frame fails the test.
+// answer reads frames up to the answer with an id.
 func (e *editor) answer(id string) map[string]json.RawMessage {
+	e.t.Helper()
+	return e.await(func(message map[string]json.RawMessage) bool {
+		_, request := message["method"]
+		return !request && string(message["id"]) == id
+	})
+}
+
+// await reads frames up to one that matches. Anything on the stream that is no
+// frame fails the test.
+func (e *editor) await(match func(message map[string]json.RawMessage) bool) map[string]json.RawMessage {
 	e.t.Helper()
 	for {
 		header, err := textproto.NewReader(e.out).ReadMIMEHeader()
@@ -77,7 +86,7 @@ func (e *editor) answer(id string) map[string]json.RawMessage {
 		if err := json.Unmarshal(body, &message); err != nil {
 			e.t.Fatalf("%s: %v", body, err)
 		}
-		if _, request := message["method"]; !request && string(message["id"]) == id {
+		if match(message) {
 			return message
 		}
 	}
