@@ -3,8 +3,12 @@ package observe
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -92,8 +96,117 @@ var acts = map[string]act{
 		times := [2]unix.Timespec{}
 		return call(unix.SYS_UTIMENSAT, uintptr(number(o[0])), 0, uintptr(unsafe.Pointer(&times)), 0)
 	},
-	"nothing": func([]string) error { return call(unix.SYS_OPENAT, atCwd, 8, unix.O_WRONLY, 0) },
-	"empty":   func([]string) error { return opened("", unix.O_WRONLY|unix.O_CREAT) },
+	"many": func(o []string) error {
+		return createMany(os.Getenv("HOME")+"/", o[0], unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY)
+	},
+	"manyrelative": func(o []string) error { return createMany("", o[0], unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY) },
+	"manyover":     func(o []string) error { return createMany("", o[0], unix.O_CREAT|unix.O_TRUNC|unix.O_WRONLY) },
+	"threads":      func(o []string) error { return together(number(o[0]), o[1]) },
+	"spawn":        func(o []string) error { return exec.Command("/bin/sh", "-c", strings.Join(o, " ")).Run() },
+	"flood":        func(o []string) error { return flood(number(o[0]), o[1]) },
+	"fliptext":     func(o []string) error { return flipText(number(o[0]), o[1], o[2]) },
+	"fliplink":     func(o []string) error { return flipLink(number(o[0]), o[1], o[2], o[3]) },
+	"signals":      func(o []string) error { return underSignals(number(o[0]), o[1]) },
+	"undumpable":   func([]string) error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) },
+	"nothing":      func([]string) error { return call(unix.SYS_OPENAT, atCwd, 8, unix.O_WRONLY, 0) },
+	"empty":        func([]string) error { return opened("", unix.O_WRONLY|unix.O_CREAT) },
+}
+
+// together creates files from many threads at the same time.
+func together(count int, prefix string) error {
+	var ready, done sync.WaitGroup
+	ready.Add(count)
+	for i := range count {
+		done.Go(func() {
+			runtime.LockOSThread()
+			ready.Done()
+			ready.Wait()
+			opened(fmt.Sprintf("%s%d", prefix, i), unix.O_CREAT|unix.O_WRONLY)
+		})
+	}
+	done.Wait()
+	return nil
+}
+
+// flood is refused many files with long names.
+func flood(count int, dir string) error {
+	for i := range count {
+		opened(fmt.Sprintf("%s/%0200d", dir, i), unix.O_CREAT|unix.O_WRONLY)
+	}
+	return nil
+}
+
+// flipText opens a path that another thread keeps changing in memory.
+func flipText(count int, one, other string) error {
+	if len(one) != len(other) {
+		return unix.EINVAL
+	}
+	text := append([]byte(one), 0)
+	stop := make(chan bool)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				copy(text, other)
+				copy(text, one)
+			}
+		}
+	}()
+	for range count {
+		fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, atCwd, uintptr(unsafe.Pointer(&text[0])), unix.O_WRONLY|unix.O_CREAT, 0o644, 0, 0)
+		if errno == 0 {
+			unix.Close(int(fd))
+		}
+	}
+	stop <- true
+	return nil
+}
+
+// flipLink creates files below a link that another thread keeps turning from one
+// folder to another, and leaves it with the second.
+func flipLink(count int, link, one, other string) error {
+	stop := make(chan bool)
+	turn := func(target string) {
+		unix.Symlink(target, link+".new")
+		unix.Rename(link+".new", link)
+	}
+	turn(one)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				turn(other)
+				turn(one)
+			}
+		}
+	}()
+	for range count {
+		opened(link+"/new", unix.O_CREAT|unix.O_WRONLY)
+	}
+	stop <- true
+	turn(other)
+	return nil
+}
+
+// underSignals is refused a file many times while signals come.
+func underSignals(count int, path string) error {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGALRM)
+	const often = 200 // microseconds
+	timer := unix.Itimerval{Interval: unix.Timeval{Usec: often}, Value: unix.Timeval{Usec: often}}
+	if _, err := unix.Setitimer(unix.ItimerReal, timer); err != nil {
+		return err
+	}
+	for range count {
+		if err := opened(path, unix.O_CREAT|unix.O_WRONLY); err != unix.EROFS && err != unix.EACCES {
+			return err
+		}
+	}
+	return nil
 }
 
 const atCwd = ^uintptr(99) // AT_FDCWD
@@ -127,3 +240,5 @@ func call(nr uintptr, a ...uintptr) error {
 	}
 	return nil
 }
+
+func uintptrOf(memory []byte) uintptr { return uintptr(unsafe.Pointer(&memory[0])) }

@@ -93,10 +93,10 @@ func (v view) rename(from, to *place) []refusal {
 }
 
 func (v view) link(from, to *place) []refusal {
-	switch {
-	case sameMount(&from.stat, &to.above):
-		return oneOf(refusal{opCreate, to, v.names(to)})
-	case v.names(to) == 0 && v.metadata(from) != 0:
+	switch errno := v.names(to); {
+	case errno != 0 || sameMount(&from.stat, &to.above): // this is looked at first
+		return oneOf(refusal{opCreate, to, errno})
+	case v.metadata(from) != 0:
 		return oneOf(refusal{opLink, from, unix.EXDEV})
 	}
 	return oneOf(refusal{opLink, to, unix.EXDEV})

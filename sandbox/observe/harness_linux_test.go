@@ -20,7 +20,7 @@ import (
 // scene is a workspace that a child can write to and a place outside that it
 // cannot, though this process could.
 type scene struct {
-	t         *testing.T
+	t         testing.TB
 	view      bool // with namespaces; else Landlock alone
 	work, out string
 	orders    orders
@@ -57,7 +57,7 @@ func newScene(t *testing.T, view bool) *scene {
 }
 
 // skip skips a test, but not where everything must be shown.
-func skip(t *testing.T, reason string) {
+func skip(t testing.TB, reason string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
 		t.Fatal(reason)
@@ -65,7 +65,7 @@ func skip(t *testing.T, reason string) {
 	t.Skip(reason)
 }
 
-func needNamespaces(t *testing.T) {
+func needNamespaces(t testing.TB) {
 	t.Helper()
 	cmd := exec.Command("/bin/true")
 	cmd.SysProcAttr = namespaces()
@@ -85,7 +85,7 @@ func namespaces() *syscall.SysProcAttr {
 
 // started is a child that is being observed.
 type started struct {
-	t      *testing.T
+	t      testing.TB
 	cmd    *exec.Cmd
 	watch  local.Watch
 	stdout bytes.Buffer

@@ -34,11 +34,23 @@ func (l listener) wakeDirectly() {
 	unix.Syscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 }
 
-// receive takes the next stopped task, for which it may wait.
+// receive takes the next stopped task, for which it may wait. It fails with ENOENT
+// if the task is gone already or, since Linux 6.11, no task has the filter any more.
 func (l listener) receive(n *notification) unix.Errno {
 	*n = notification{}
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(n)))
 	return errno
+}
+
+// wait waits until a task has stopped or no task has the filter any more. Signals
+// end it early.
+func (l listener) wait() (ready, deserted bool) {
+	fds := [1]unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
+	if _, err := unix.Poll(fds[:], -1); err != nil {
+		return false, err != unix.EINTR
+	}
+	ready = fds[0].Revents&unix.POLLIN != 0
+	return ready, !ready
 }
 
 // goOn lets a stopped task continue its call. It fails with ENOENT if the task is

@@ -26,10 +26,13 @@ func readMemory(tid int, addr uint64, into []byte) (int, unix.Errno) {
 		n := min(len(into)-done, pageSize-int((addr+uint64(done))%uint64(pageSize)))
 		got, errno := readPage(tid, addr+uint64(done), into[done:done+n])
 		if errno != 0 || got == 0 {
-			if done > 0 {
+			switch {
+			case done > 0:
 				return done, 0
+			case errno != 0:
+				return 0, errno
 			}
-			return 0, max(errno, unix.EFAULT)
+			return 0, unix.EFAULT
 		}
 		done += got
 	}

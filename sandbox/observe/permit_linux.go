@@ -12,9 +12,17 @@ import (
 
 // onHost finds a place of a command's view on the host, by its path and without
 // links. It is another object there where the view hides the host's. Of objects
-// with no name on the host there is none.
+// with no name on the host there is none, but a file made without a name is the
+// same everywhere.
 func onHost(p *place) (*place, unix.Errno) {
 	path, ok := p.path()
+	if !ok && p.unnamed() {
+		fd, err := unix.FcntlInt(uintptr(p.object), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return nil, errnoOf(err)
+		}
+		return placeOf(fd)
+	}
 	if !ok {
 		return nil, unix.ENOENT
 	}
@@ -74,7 +82,8 @@ func permitted(r request, from, to *place) bool {
 	case renaming:
 		return renamePermitted(r.flags, from, to)
 	case linking:
-		return changes(to) && sameMount(&from.stat, &to.above) && linkable(from)
+		together := sameMount(&from.stat, &to.above) || from.unnamed() && sameDevice(&from.stat, &to.above)
+		return changes(to) && together && linkable(from)
 	case chmoding:
 		return owns(from)
 	case chowning:

@@ -37,6 +37,16 @@ func (p *place) isFolder() bool { return p.exists() && p.kind() == unix.S_IFDIR 
 // so that the name cannot be changed by way of this place.
 func (p *place) nameless() bool { return p.name == "." }
 
+// unnamed reports whether the object is a file that was made without a name and
+// has got none yet (open(2), O_TMPFILE). The kernel calls it by its number.
+func (p *place) unnamed() bool {
+	if !p.nameless() || p.kind() != unix.S_IFREG || p.stat.Nlink != 0 {
+		return false
+	}
+	path, err := os.Readlink(ownDescriptor(p.object))
+	return err == nil && strings.HasSuffix(path, "/#"+strconv.FormatUint(p.stat.Ino, 10)+" (deleted)")
+}
+
 func (p *place) close() {
 	if p == nil {
 		return
@@ -88,9 +98,14 @@ func same(a, b *unix.Statx_t) bool {
 // nobody can tell, and devices are compared.
 func sameMount(a, b *unix.Statx_t) bool {
 	if a.Mask&b.Mask&unix.STATX_MNT_ID == 0 {
-		return a.Dev_major == b.Dev_major && a.Dev_minor == b.Dev_minor
+		return sameDevice(a, b)
 	}
 	return a.Mnt_id == b.Mnt_id
+}
+
+// sameDevice reports whether two objects are of one file system.
+func sameDevice(a, b *unix.Statx_t) bool {
+	return a.Dev_major == b.Dev_major && a.Dev_minor == b.Dev_minor
 }
 
 // mountFlags are the flags of the mount that a descriptor lies on, ST_…

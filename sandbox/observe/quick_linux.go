@@ -62,6 +62,9 @@ func isNullDevice(path text) bool {
 // one looks at a name: its folder can be written and, if the object matters, it is
 // of the same mount and no link that would be followed.
 func (q *quick) one(tid, root int, n name, path text, object, opened bool) bool {
+	if len(path) > 0 && bytes.IndexByte(path, '/') < 0 {
+		return q.here(tid, n, path, object, opened)
+	}
 	folder, last, ok := q.folder(tid, root, n, path)
 	if !ok {
 		return false
@@ -69,7 +72,25 @@ func (q *quick) one(tid, root int, n name, path text, object, opened bool) bool 
 	if folder != root {
 		defer closeQuickly(folder)
 	}
-	return q.writable(folder) && (!object || q.plain(folder, last, n.follow, opened))
+	var none byte
+	return statQuickly(folder, &none, unix.AT_EMPTY_PATH, &q.stat) == 0 && q.writable(folder, ownLink) &&
+		(!object || q.plain(folder, &last[0], n.follow, opened))
+}
+
+// here does the same for a name without folders, and opens nothing.
+func (q *quick) here(tid int, n name, last text, object, opened bool) bool {
+	if string(last) == "." || string(last) == ".." || !q.spell(tid, n.dir) {
+		return false
+	}
+	if statQuickly(unix.AT_FDCWD, &q.proc[0], 0, &q.stat) != 0 || !q.writable(unix.AT_FDCWD, q.proc) {
+		return false
+	}
+	if !object {
+		return true
+	}
+	q.proc[len(q.proc)-1] = '/'
+	q.proc = append(append(q.proc, last...), 0)
+	return q.plain(unix.AT_FDCWD, &q.proc[0], n.follow, opened)
 }
 
 // both looks at the two names of a rename or link.
@@ -91,11 +112,12 @@ func (q *quick) both(tid, root int, r request, first, second text) bool {
 	if to != root {
 		defer closeQuickly(to)
 	}
-	if !q.writable(from) || !q.plain(from, old, false, false) {
+	var none byte
+	if statQuickly(from, &none, unix.AT_EMPTY_PATH, &q.stat) != 0 || !q.writable(from, ownLink) || !q.plain(from, &old[0], false, false) {
 		return false
 	}
 	above := q.stat
-	if !q.writable(to) || !q.plain(to, last, false, false) {
+	if statQuickly(to, &none, unix.AT_EMPTY_PATH, &q.stat) != 0 || !q.writable(to, ownLink) || !q.plain(to, &last[0], false, false) {
 		return false
 	}
 	if rules, ok := q.boundary.(rules); ok {
@@ -135,52 +157,76 @@ func (q *quick) folder(tid, root int, n name, path text) (fd int, last text, ok 
 
 // base opens what a relative path starts from.
 func (q *quick) base(tid, dir int) (fd int, ok bool) {
-	q.proc = append(q.proc[:0], "/proc/"...)
-	q.proc = strconv.AppendInt(q.proc, int64(tid), 10)
+	if !q.spell(tid, dir) {
+		return -1, false
+	}
+	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
+	n, _, errno := unix.Syscall6(unix.SYS_OPENAT, cwd, uintptr(unsafe.Pointer(&q.proc[0])), flags, 0, 0, 0)
+	return int(n), errno == 0
+}
+
+// cwd is AT_FDCWD as an argument.
+const cwd = ^uintptr(-unix.AT_FDCWD - 1)
+
+// spell writes to proc the link by which the kernel finds where a task's relative
+// paths start.
+func (q *quick) spell(tid, dir int) bool {
+	q.proc = strconv.AppendInt(append(q.proc[:0], "/proc/"...), int64(tid), 10)
 	switch {
 	case dir == unix.AT_FDCWD:
 		q.proc = append(q.proc, "/cwd\x00"...)
 	case dir < 0:
-		return -1, false
+		return false
 	default:
-		q.proc = append(q.proc, "/fd/"...)
-		q.proc = strconv.AppendInt(q.proc, int64(dir), 10)
+		q.proc = strconv.AppendInt(append(q.proc, "/fd/"...), int64(dir), 10)
 		q.proc = append(q.proc, 0)
 	}
-	const at = unix.AT_FDCWD
-	n, _, errno := unix.Syscall6(unix.SYS_OPENAT, at&(1<<64-1), uintptr(unsafe.Pointer(&q.proc[0])), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0, 0, 0)
-	return int(n), errno == 0
+	return true
 }
 
-// writable looks at a folder, which stat then describes.
-func (q *quick) writable(fd int) bool {
-	var none byte
-	if statQuickly(fd, &none, unix.AT_EMPTY_PATH, &q.stat) != 0 || q.stat.Mask&unix.STATX_MNT_ID == 0 {
-		return false
-	}
+// ownLink as the link of a folder is that of its descriptor.
+var ownLink text
+
+// writable looks at the folder that stat describes. It is held by a descriptor or
+// found by a link of /proc.
+func (q *quick) writable(fd int, link text) bool {
 	m, known := q.mounts[q.stat.Mnt_id]
-	if !known {
-		var st unix.Statfs_t
-		if unix.Fstatfs(fd, &st) != nil {
-			return false
-		}
-		m = mount{readOnly: st.Flags&unix.ST_RDONLY != 0, proc: st.Type == unix.PROC_SUPER_MAGIC}
-		q.mounts[q.stat.Mnt_id] = m
-	}
-	if m.proc {
-		return false // names mean something else to every process
+	if !known && !q.learn(fd, link, &m) || m.proc {
+		return false // in a /proc names mean something else to every process
 	}
 	if rules, ok := q.boundary.(rules); ok {
-		return q.holds(rules.allowed, fd) && !rules.allowed.forbids(&q.stat)
+		return q.holds(rules.allowed, fd, link) && !rules.allowed.forbids(&q.stat)
 	}
 	return !m.readOnly
 }
 
+// learn remembers what the mount of a folder is like.
+func (q *quick) learn(fd int, link text, m *mount) bool {
+	if q.stat.Mask&unix.STATX_MNT_ID == 0 {
+		return false
+	}
+	var st unix.Statfs_t
+	var err error
+	if len(link) == 0 {
+		err = unix.Fstatfs(fd, &st)
+	} else {
+		err = unix.Statfs(string(link[:len(link)-1]), &st)
+	}
+	*m = mount{readOnly: st.Flags&unix.ST_RDONLY != 0, proc: st.Type == unix.PROC_SUPER_MAGIC}
+	if err == nil {
+		q.mounts[q.stat.Mnt_id] = *m
+	}
+	return err == nil
+}
+
 // holds reports whether the path of a folder lies in an allowed place.
-func (q *quick) holds(a *allowed, fd int) bool {
-	q.proc = strconv.AppendInt(append(q.proc[:0], "/proc/self/fd/"...), int64(fd), 10)
-	q.proc = append(q.proc, 0)
-	n, _, errno := unix.Syscall6(unix.SYS_READLINKAT, 0, uintptr(unsafe.Pointer(&q.proc[0])), uintptr(unsafe.Pointer(&q.link[0])), uintptr(len(q.link)), 0, 0)
+func (q *quick) holds(a *allowed, fd int, link text) bool {
+	if len(link) == 0 {
+		q.proc = strconv.AppendInt(append(q.proc[:0], "/proc/self/fd/"...), int64(fd), 10)
+		q.proc = append(q.proc, 0)
+		link = q.proc
+	}
+	n, _, errno := unix.Syscall6(unix.SYS_READLINKAT, cwd, uintptr(unsafe.Pointer(&link[0])), uintptr(unsafe.Pointer(&q.link[0])), uintptr(len(q.link)), 0, 0)
 	if errno != 0 {
 		return false
 	}
@@ -195,8 +241,8 @@ func (q *quick) holds(a *allowed, fd int) bool {
 
 // plain looks at a name in the folder that stat describes: there is nothing, or
 // something ordinary of the same mount.
-func (q *quick) plain(folder int, name text, follow, opened bool) bool {
-	switch statQuickly(folder, &name[0], unix.AT_SYMLINK_NOFOLLOW, &q.object) {
+func (q *quick) plain(folder int, name *byte, follow, opened bool) bool {
+	switch statQuickly(folder, name, unix.AT_SYMLINK_NOFOLLOW, &q.object) {
 	case unix.ENOENT:
 		return true
 	case 0:

@@ -111,7 +111,8 @@ func openFails(flags int, p *place) bool {
 		return !unnamed || flags&unix.O_ACCMODE == unix.O_RDONLY
 	}
 	const exclusive = unix.O_CREAT | unix.O_EXCL
-	changes := flags&unix.O_ACCMODE != unix.O_RDONLY || flags&unix.O_TRUNC != 0 && p.kind() == unix.S_IFREG
+	access := flags & unix.O_ACCMODE // with both bits nothing can be written, only asked by ioctl
+	changes := access == unix.O_WRONLY || access == unix.O_RDWR || flags&unix.O_TRUNC != 0 && p.kind() == unix.S_IFREG
 	return unnamed || !changes || p.slash || flags&exclusive == exclusive || flags&unix.O_DIRECTORY != 0
 }
 

@@ -73,7 +73,7 @@ var rows = []row{
 	{"make a FIFO", []string{"mkfifo O/new"}, []string{"create O/new"}},
 	{"link", []string{"link O/file O/new"}, []string{"create O/new"}},
 	{"link a folder", []string{"link O/full O/new"}, nil},
-	{"link out", []string{"link W/file O/new"}, []string{"link O/new EXDEV -", "create O/new - EACCES"}},
+	{"link out", []string{"link W/file O/new"}, []string{"create O/new"}},
 	{"link in", []string{"link O/file W/new"}, []string{"link O/file"}},
 	{"remove", []string{"unlink O/file"}, []string{"remove O/file"}},
 	{"remove a link", []string{"unlink O/link"}, []string{"remove O/link"}},

@@ -69,7 +69,7 @@ func decoders(namespaces bool) map[int32]func(args) request {
 }
 
 // loop answers stopped tasks until none of the run is left or End is called. It
-// stays on one thread, so that End can interrupt it.
+// stays on one thread, so that End can wake it.
 func (w *watch) loop() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -82,7 +82,7 @@ func (w *watch) loop() {
 		case 0:
 			atomic.AddUint64(&w.run.Progress.Received, 1)
 			w.handle(&n)
-		case unix.EINTR, unix.ENOENT: // a signal to us, or to the task
+		case unix.EINTR, unix.ENOENT: // the task got a signal, or somebody else took the call
 		default:
 			w.unseen[fmt.Sprintf("receiving from the kernel: %v", errno)]++
 			return
@@ -90,18 +90,15 @@ func (w *watch) loop() {
 	}
 }
 
-// next waits until a task has stopped. It is false at the end.
+// next waits until a task has stopped. It is false at the end. Receiving alone
+// would wait as well, but cannot be interrupted, and before Linux 6.11 does not
+// notice that no task is left.
 func (w *watch) next() bool {
-	fds := [1]unix.PollFd{{Fd: int32(w.listener), Events: unix.POLLIN}}
 	for !w.ending.Load() {
-		_, err := unix.Poll(fds[:], -1)
-		switch {
-		case err == unix.EINTR:
-		case err != nil:
-			return false
-		case fds[0].Revents&unix.POLLIN != 0:
+		switch ready, deserted := w.listener.wait(); {
+		case ready:
 			return true
-		default: // POLLHUP: nobody has the filter any more
+		case deserted:
 			return false
 		}
 	}
@@ -140,7 +137,7 @@ func (w *watch) denials(n *notification) []sandbox.Denial {
 		return nil
 	}
 	r := decode(n.args)
-	if r.kind == nothing || !w.enter(int(n.tid)) {
+	if r.kind == nothing || !w.enter(n) {
 		return nil
 	}
 	if r.kind == connecting {
@@ -155,7 +152,7 @@ func (w *watch) denials(n *notification) []sandbox.Denial {
 	if ok && r.kind == attributing {
 		attr, ok = w.read(n, r.attr, w.attr[:])
 	}
-	if !ok || !w.listener.waits(n.id) || w.quick.harmless(int(n.tid), w.root, r, first, second) {
+	if !ok || w.quick.harmless(int(n.tid), w.root, r, first, second) || !w.listener.waits(n.id) {
 		return nil
 	}
 	found := w.files(int(n.tid), r, string(first), string(second), string(attr))
@@ -188,13 +185,17 @@ func (w *watch) missed(errno unix.Errno) {
 
 // enter opens the run's root folder at the first call. All tasks of a run have the
 // same, because none may change it.
-func (w *watch) enter(tid int) bool {
+func (w *watch) enter(n *notification) bool {
 	if w.root >= 0 {
 		return true
 	}
-	fd, errno := openTask(tid, "root")
+	fd, errno := openTask(int(n.tid), "root")
 	w.missed(errno)
 	if errno != 0 {
+		return false
+	}
+	if !w.listener.waits(n.id) {
+		unix.Close(fd) // of whoever has the number now
 		return false
 	}
 	w.root = fd
@@ -285,7 +286,10 @@ func (w *watch) describe(tid int, found []sandbox.Denial) []sandbox.Denial {
 
 // End implements local.Watch.
 func (w *watch) End() local.Observed {
-	w.halt()
+	if !w.halt() {
+		// The listener stays open: closing it would make calls fail.
+		return local.Observed{Observation: sandbox.Observation{State: sandbox.ObservedPartly, Reason: "the observer did not end"}}
+	}
 	var result local.Observed
 	result.Denials, result.Omitted = w.record.answer()
 	result.State = sandbox.ObservedFully
@@ -299,18 +303,19 @@ func (w *watch) End() local.Observed {
 	return result
 }
 
-// halt ends the loop and waits for it. It has ended by itself when the run has,
-// unless the kernel, before Linux 6.11, lets it wait for a task that will never
-// come. A signal gets it out then; the runtime uses and ignores this one.
-func (w *watch) halt() {
+// halt ends the loop and reports whether it did. It has ended by itself if no task
+// is left. Otherwise a signal wakes it, one that the runtime uses and ignores.
+func (w *watch) halt() bool {
 	w.ending.Store(true)
-	const patience = 10 * time.Millisecond
-	tick := time.NewTicker(patience)
+	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
+	late := time.After(10 * time.Second)
 	for {
 		select {
 		case <-w.done:
-			return
+			return true
+		case <-late:
+			return false
 		case <-tick.C:
 			if thread := int(w.thread.Load()); thread != 0 {
 				unix.Tgkill(os.Getpid(), thread, unix.SIGURG)
