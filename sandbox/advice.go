@@ -82,8 +82,8 @@ const maxAdvised = 8
 //
 // A refused connection to a socket of a service, and a refused hard link from one
 // place to another, count only if nothing else was refused: many programs try
-// either in passing and go on without it. Without any denial it is not known what
-// would help, and every wider mode may.
+// either in passing and go on without it. Incidental denials do not count at all.
+// Without any denial it is not known what would help, and every wider mode may.
 func Advise(ctx AdviceContext, denials []Denial) Advice {
 	if !ctx.Policy.Mode.Confined() {
 		return Advice{}

@@ -39,6 +39,9 @@ func (n need) met(p Policy) bool {
 func (ctx AdviceContext) needs(denials []Denial) []need {
 	var needs []need
 	for _, d := range denials {
+		if d.Incidental {
+			continue
+		}
 		for _, n := range ctx.needsOf(d) {
 			if !slices.Contains(needs, n) {
 				needs = append(needs, n)

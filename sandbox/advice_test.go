@@ -104,6 +104,9 @@ func TestAdvise(t *testing.T) {
 		{"a service without a path", ws, nil, []Denial{{Op: "connect", Address: "@/tmp/.X11-unix/X0"}}, nil, []Mode{full}},
 		{"a hard link into another place", ws, nil, files("link", "EXDEV", "/home/me/out/file"), nil, []Mode{full}},
 		{"a hard link that was copied", ws, nil, append(files("link", "EXDEV", "/home/me/out/file"), files("write", "EROFS", "/etc/hosts")...), write("/etc/hosts"), []Mode{full}},
+		{"what programs do without", ws, nil, []Denial{
+			{Op: "create", Path: "/home/me/new", Errno: "EROFS", Incidental: true}, {Op: "write", Path: "/etc/hosts", Errno: "EROFS"},
+		}, write("/etc/hosts"), []Mode{full}},
 		{"a FIFO", ws, nil, files("write", "EROFS", "/home/me/out/fifo"), nil, []Mode{full}},
 		{"set-id bits", ws, nil, files("chmod", "EPERM", "/home/me/out/file"), nil, []Mode{full}},
 		{"a hidden file", ws, nil, files("read", "EACCES", "/home/me/secret/key"), &Additional{Read: []string{"/home/me/secret/key"}}, []Mode{full}},

@@ -124,3 +124,15 @@ func TestEditorAddsOneFile(t *testing.T) {
 	}
 	e.leave()
 }
+
+// TestNobodyIsAskedAboutWhatWorked: a command that did without is not run again.
+func TestNobodyIsAskedAboutWhatWorked(t *testing.T) {
+	requireSandbox(t)
+	file, _ := outsideFiles(t)
+	s, cmd := startAtTerminal(t, newWorld(t), "run", fmt.Sprintf("{ echo x > %s; } 2>/dev/null; echo worked", file))
+	cmd.Wait()
+	s.await("worked")
+	if status := cmd.ProcessState.ExitCode(); status != 0 || strings.Contains(s.text(), asking) {
+		t.Errorf("status %d; the screen shows %q", status, s.text())
+	}
+}

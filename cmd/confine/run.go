@@ -156,6 +156,9 @@ func (r *runner) run() (int, error) {
 	}
 	for _, id := range runIDs[1:] {
 		printDenials(result)
+		if result.ExitCode != nil && *result.ExitCode == 0 {
+			return 0, nil // it did without
+		}
 		step, ok := nextStep(result)
 		if !ok {
 			break
