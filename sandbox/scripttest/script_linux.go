@@ -55,6 +55,22 @@ func Steps(t *testing.T, s *local.Script) []Step {
 	return list
 }
 
+// Pointed is the memory that the pointers in a script's memory lead to, by their
+// value.
+func Pointed(t *testing.T, s *local.Script) map[uint64][]byte {
+	t.Helper()
+	points := reflect.ValueOf(s).Elem().FieldByName("points")
+	if !points.IsValid() {
+		t.Fatal("a local.Script has no field points any more: teach this test its new form")
+	}
+	memory := map[uint64][]byte{}
+	for i := range points.Len() {
+		target := points.Index(i).FieldByName("target").Bytes()
+		memory[uint64(uintptr(unsafe.Pointer(&target[0])))] = target
+	}
+	return memory
+}
+
 // Text is the string that an argument points to; empty if it is no address.
 func (a Argument) Text() string {
 	if a.addr == nil {

@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -75,6 +76,37 @@ func TestGrantsMeetWhatIsThere(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestGrantBelowTmp: what commands see there is not the host's.
+func TestGrantBelowTmp(t *testing.T) {
+	h := newHost(t)
+	dir, err := os.MkdirTemp("/tmp", "confine-view-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	root := &sandbox.Root{Path: real(dir)}
+	for _, mode := range []sandbox.Mode{sandbox.WorkspaceWrite, sandbox.ReadOnly} {
+		r := h.request(mode)
+		r.Policy.Writable = []*sandbox.Root{root}
+		p := h.plan(r)
+		i := slices.IndexFunc(p.Mounts, func(m Mount) bool { return m.Path == root.Path })
+		if i < 0 || !p.Mounts[i].Writable || p.Mounts[i].Root != root {
+			t.Errorf("%s: mounts are %+v", mode, p.Mounts)
+		}
+	}
+}
+
+// TestCacheThatMayBeRead: reading the host's is no reason to write to it.
+func TestCacheThatMayBeRead(t *testing.T) {
+	h := newHost(t)
+	r := h.request(sandbox.WorkspaceWrite)
+	r.Caches = []local.Cache{{Path: h.at("runtime/ws"), Layer: h.at("state/session/layer")}}
+	r.Policy.Readable = []*sandbox.Root{h.root("runtime/ws")}
+	if m, _ := h.mount(h.plan(r), "runtime/ws"); !m.Writable || m.Source != r.Caches[0].Layer {
+		t.Errorf("the cache is %+v", m)
 	}
 }
 

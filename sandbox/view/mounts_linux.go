@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -118,6 +119,16 @@ func (b *builder) show(path string, accept func(os.FileMode) bool) {
 		return
 	}
 	b.add(Mount{Path: path, Source: path, File: !info.IsDir(), Why: why("showing", path)})
+}
+
+// uncovered is an error if a mount would lie over what covers something.
+func (b *builder) uncovered() error {
+	for _, folder := range append(slices.Clone(b.plan.Hidden), SharedMemory) {
+		if m, ok := b.around(folder); ok && m.Path != folder {
+			return fmt.Errorf("%s cannot be shown: it holds %s, which is to be hidden", strconv.Quote(m.Path), strconv.Quote(folder))
+		}
+	}
+	return nil
 }
 
 // declared is the mount of what was declared, which is compared.

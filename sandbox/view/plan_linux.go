@@ -76,7 +76,7 @@ func Of(r local.Request) (*Plan, error) {
 	b.granted()
 	b.caches()
 	b.visible()
-	return p, nil
+	return p, b.uncovered()
 }
 
 // Covered reports whether the host's file or folder at a canonical path is not
@@ -91,16 +91,14 @@ func (p *Plan) covers() []string { return append(slices.Clone(p.Hidden), p.tmp, 
 // below base down to its path is missing or, since /tmp and caches outlive a run,
 // may be.
 func (p *Plan) Place(m Mount) (base string, missing bool) {
-	inner := func(folder string) bool {
-		return sandbox.Within(m.Path, folder) && m.Path != folder && len(folder) >= len(base)
-	}
+	inside := func(folder string) bool { return sandbox.Within(m.Path, folder) && m.Path != folder }
 	for _, folder := range p.covers() {
-		if inner(folder) {
+		if inside(folder) {
 			base, missing = folder, true
 		}
 	}
-	for _, outer := range p.Mounts {
-		if inner(outer.Path) {
+	for _, outer := range p.Mounts { // inner ones come later, and none lies around a cover
+		if inside(outer.Path) {
 			base, missing = outer.Path, !outer.own()
 		}
 	}

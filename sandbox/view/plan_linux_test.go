@@ -22,7 +22,7 @@ type host struct {
 // The tree: what ends in / is a folder.
 var tree = []string{
 	"state/spill/", "state/own",
-	"runtime/ws/", "runtime/socket-folder/", "runtime/note", "runtime/program",
+	"runtime/ws/", "runtime/socket-folder/", "runtime/note", "runtime/program", "away/program",
 	"ws/config", "ws/hooks/pre", "ws/deep/file", "ws/nested/file",
 	"cache/go/entry", "cache/other", "away/file", "away/sub/file",
 }
@@ -49,8 +49,10 @@ func newHost(t *testing.T) host {
 			}
 		}
 	}
-	if err := os.Chmod(h.at("runtime/program"), 0o755); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"runtime/program", "away/program"} {
+		if err := os.Chmod(h.at(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Setenv("XDG_RUNTIME_DIR", h.at("runtime"))
 	return h
@@ -137,6 +139,36 @@ func TestModesDecideWhatIsWritable(t *testing.T) {
 	}
 }
 
+// TestProtectedLink: nothing can be mounted over a link, and over what it leads
+// to would be another place.
+func TestProtectedLink(t *testing.T) {
+	h := newHost(t)
+	if err := os.Symlink("nested/file", h.at("ws/link")); err != nil {
+		t.Fatal(err)
+	}
+	r := h.request(sandbox.WorkspaceWrite)
+	r.Policy.Protected = []string{h.at("ws/link")}
+	if _, ok := h.mount(h.plan(r), "ws/link"); ok {
+		t.Error("a link is mounted")
+	}
+}
+
+// TestRootAroundWhatIsHidden: its mount would lie over the cover.
+func TestRootAroundWhatIsHidden(t *testing.T) {
+	h := newHost(t)
+	r := h.request(sandbox.WorkspaceWrite)
+	r.Policy.Roots, r.Policy.Protected = []*sandbox.Root{h.root(".")}, nil
+	if _, err := Of(r); err == nil || !strings.Contains(err.Error(), "hidden") {
+		t.Errorf("got %v", err)
+	}
+	r.Policy.Mode = sandbox.ReadOnly // where it needs no mount
+	h.plan(r)
+	r.Policy.Mode, r.Policy.Roots = sandbox.WorkspaceWrite, []*sandbox.Root{{Path: "/dev"}}
+	if _, err := Of(r); err == nil {
+		t.Error("the host's devices are shown")
+	}
+}
+
 func TestTemporaryFilesOfEachMode(t *testing.T) {
 	h := newHost(t)
 	for mode, source := range map[sandbox.Mode]string{sandbox.WorkspaceWrite: h.at("state/session/tmp"), sandbox.ReadOnly: ""} {
@@ -175,7 +207,7 @@ func TestHiddenFolders(t *testing.T) {
 // comes along with another mount.
 func TestWhatIsShownThoughHidden(t *testing.T) {
 	h := newHost(t)
-	for name, want := range map[string]bool{"runtime/program": true, "runtime/note": false, "runtime/socket-folder": false, "away/file": false} {
+	for name, want := range map[string]bool{"runtime/program": true, "runtime/note": false, "runtime/socket-folder": false, "away/program": false} {
 		r := h.request(sandbox.WorkspaceWrite)
 		r.Program = h.at(name)
 		if m, ok := h.mount(h.plan(r), name); ok != want || ok && (m.Writable || !m.File) {
