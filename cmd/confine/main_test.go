@@ -74,6 +74,13 @@ func requireSandbox(t *testing.T) {
 	require(t, err == nil, "confine doctor says:\n"+string(out))
 }
 
+// requireBubblewrap skips a test where bubblewrap is not usable.
+func requireBubblewrap(t *testing.T) {
+	t.Helper()
+	out, err := newWorld(t).confine(t, "run", "--provider", "bwrap", "true").CombinedOutput()
+	require(t, err == nil, "confine run --provider bwrap says:\n"+string(out))
+}
+
 // require skips a test that cannot run here, and fails it where it must run.
 func require(t *testing.T, condition bool, why string) {
 	t.Helper()

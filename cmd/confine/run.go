@@ -83,7 +83,7 @@ const jsonOutput = 4 << 20
 func runInSandbox(options runOptions) (_ int, err error) {
 	r := &runner{options: options, interrupts: watchInterrupts()}
 	defer r.interrupts.stop()
-	wiring := wiringOptions{named: options.named, stdin: commandStdin(os.Stdin)}
+	wiring := wiringOptions{named: options.named, stdin: commandStdin(os.Stdin), brief: true}
 	if !canAsk(options) {
 		wiring.named = options.namedUnasked
 	}

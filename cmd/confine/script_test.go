@@ -28,6 +28,7 @@ import (
 //	file NAME TEXT        the file holds exactly TEXT and a line feed
 //	missing NAME          there is no such file
 //	need sandbox          skip the story where nothing can be enforced
+//	need bwrap            … and where bubblewrap is not usable
 //
 // Files for $WORK follow at the end, each behind a line "-- NAME --".
 func TestScripts(t *testing.T) {
@@ -86,6 +87,9 @@ func (s *story) step(t *testing.T, words []string) error {
 	switch name {
 	case "need":
 		requireSandbox(t)
+		if args[0] == "bwrap" {
+			requireBubblewrap(t)
+		}
 	case "env":
 		s.env = append(s.env, args[0])
 	case "stdin":

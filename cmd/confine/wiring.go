@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -11,9 +10,9 @@ import (
 
 	"github.com/confine-dev/confine/approval"
 	"github.com/confine-dev/confine/cmd/confine/config"
+	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/rpc/server"
 	"github.com/confine-dev/confine/sandbox"
-	"github.com/confine-dev/confine/sandbox/local"
 )
 
 // wiring is a server with everything it needs, the same for every subcommand.
@@ -32,6 +31,7 @@ type wiringOptions struct {
 	stdin  io.Reader              // see attached
 	output *liveOutput            // see attached
 	keep   int                    // bytes of each stream that a result holds; 0 is the server's default
+	brief  bool                   // of the providers only the one in use is asked what it can do
 	spill  bool                   // what a result leaves out goes to a file that lives as long as the server
 	log    *slog.Logger           // nil discards
 	trace  io.Writer              // gets every message; nil for none
@@ -70,8 +70,15 @@ func newWiring(o wiringOptions) (_ *wiring, err error) {
 			Network:        w.settings.Network,
 			Provider:       w.settings.Provider,
 			ApprovalPolicy: w.settings.ApprovalPolicy,
-			Origins:        w.settings.Origins,
+			More: []proto.Setting{
+				{Key: config.KeyPreferBwrap, Value: w.settings.PreferBwrap},
+				{Key: config.KeyBwrapPath, Value: w.settings.BwrapPath},
+				{Key: config.KeyBwrapReadOnly, Value: append([]string{}, w.settings.BwrapReadOnly...)},
+				{Key: config.KeyBwrapDevices, Value: append([]string{}, w.settings.BwrapDevices...)},
+			},
+			Origins: w.settings.Origins,
 		},
+		Skipped:   p.skipped,
 		Forbidden: w.forbidden(),
 		HostEnv:   os.Environ(),
 		SpillDir:  p.spill,
@@ -117,49 +124,6 @@ func (w *wiring) openGate() (*approval.Gate, error) {
 	}
 	w.closers = append(w.closers, func() error { return gate.Close(context.Background()) })
 	return gate, nil
-}
-
-// providers are what runs commands.
-type providers struct {
-	confined, unconfined sandbox.Provider
-	report               func(context.Context) []sandbox.Report
-	spill                string // folder for long output; empty for none
-}
-
-func (w *wiring) openProviders(o wiringOptions) (providers, error) {
-	wrapper := embedded()
-	engine, err := local.New(wrapper, observed(local.Options{StateDir: w.paths.StateDir, Log: o.log, OwnsChildren: true}))
-	if err != nil {
-		return providers{}, fmt.Errorf("preparing to run commands: %w", err)
-	}
-	w.closers = append(w.closers, engine.Close)
-
-	p := providers{confined: engine, unconfined: engine.Unconfined()}
-	if o.spill {
-		p.spill = engine.SpillDir()
-	}
-	if wrapper == nil {
-		p.confined = noLandlock
-	}
-	known := []sandbox.Provider{p.confined}
-	for _, a := range notBuilt {
-		known = append(known, a)
-		if a.name == w.settings.Provider {
-			p.confined = a
-		}
-	}
-	w.known = known
-	p.report = func(ctx context.Context) []sandbox.Report {
-		reports := make([]sandbox.Report, len(known))
-		for i, provider := range known {
-			reports[i] = provider.Probe(ctx)
-		}
-		return reports
-	}
-	if o.stdin != nil || o.output != nil {
-		p.confined, p.unconfined = attached{p.confined, o.stdin, o.output}, attached{p.unconfined, o.stdin, o.output}
-	}
-	return p, nil
 }
 
 // forbidden lists the folders that no command may be given for writing.

@@ -28,7 +28,7 @@ func (w *Wrapper) Claims(policy sandbox.Policy, namespaces bool) local.Claims {
 		c.Remedies = append(c.Remedies, "nothing is open because of it, but to let the runs of a session share their own network, a sized /tmp and caches, allow confine itself to make user namespaces")
 	}
 	for _, skipped := range w.Skipped() {
-		c.Remedies = append(c.Remedies, "correct bwrap_ro_roots or bwrap_dev_roots: "+skipped)
+		c.Remedies = append(c.Remedies, "correct bwrap_ro_roots or bwrap_dev_roots: "+skipped.String())
 	}
 	return c
 }

@@ -15,12 +15,23 @@ import (
 // extras are the paths of Options that a run gets. They are canonical.
 type extras struct {
 	readOnly, devices []string
-	skipped           []string // as set, each with the reason
+	skipped           []Skip
 }
 
-// Skipped lists what Options name and no run would get now, each path with the
-// reason: it does not exist, is of the wrong kind, or would undo the view.
-func (w *Wrapper) Skipped() []string {
+// Skip is a path of Options that runs do not get.
+type Skip struct {
+	Path   string // as it was set
+	Reason string
+}
+
+func (s Skip) String() string { return s.Path + ": " + s.Reason }
+
+// Skipped lists what Options name and no run would get now: it does not exist,
+// is of the wrong kind, or would undo the view.
+func (w *Wrapper) Skipped() []Skip {
+	if len(w.options.ReadOnly)+len(w.options.Devices) == 0 {
+		return nil
+	}
 	plan, err := view.Of(local.Request{Policy: sandbox.Policy{Mode: sandbox.ReadOnly}})
 	if err != nil {
 		return nil // nothing runs then
@@ -78,7 +89,7 @@ func (e *extras) take(paths []string, refuse func(path string, info fs.FileInfo)
 			reason = refuse(real, info)
 		}
 		if reason != "" {
-			e.skipped = append(e.skipped, path+": "+reason)
+			e.skipped = append(e.skipped, Skip{path, reason})
 			continue
 		}
 		kept = append(kept, real)

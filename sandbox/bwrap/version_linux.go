@@ -39,8 +39,28 @@ const versionTime = 5 * time.Second
 
 var versionPattern = regexp.MustCompile(`^bubblewrap (\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?`)
 
-// ask runs a bubblewrap to learn its version.
+// ask runs a bubblewrap to learn its version. It asks twice at most: whoever looks
+// for orphans among this process's children may take it for one.
 func ask(p *program) (version, error) {
+	said, err := run(p)
+	if err != nil {
+		said, err = run(p)
+	}
+	if err != nil {
+		return version{}, &fault{reason: fmt.Sprintf("%q --version failed: %v", p.path, err)}
+	}
+	v, ok := parseVersion(said)
+	if !ok {
+		return version{}, &fault{fmt.Sprintf("%q --version does not answer as bubblewrap does", p.path), []string{"set bwrap_path to a bubblewrap"}}
+	}
+	if v.before(minimum) {
+		return v, &fault{fmt.Sprintf("bubblewrap %v at %q is too old: confine needs %v or newer", v, p.path, minimum),
+			[]string{"update bubblewrap, or set bwrap_path to a newer one"}}
+	}
+	return v, nil
+}
+
+func run(p *program) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), versionTime)
 	defer cancel()
 	// The descriptor has a fixed number in the child, where nothing moves it.
@@ -51,18 +71,8 @@ func ask(p *program) (version, error) {
 	cmd.WaitDelay = time.Second
 	var said limited
 	cmd.Stdout = &said
-	if err := cmd.Run(); err != nil {
-		return version{}, &fault{reason: fmt.Sprintf("%q --version failed: %v", p.path, err)}
-	}
-	v, ok := parseVersion(said.String())
-	if !ok {
-		return version{}, &fault{fmt.Sprintf("%q --version does not answer as bubblewrap does", p.path), []string{"set bwrap_path to a bubblewrap"}}
-	}
-	if v.before(minimum) {
-		return v, &fault{fmt.Sprintf("bubblewrap %v at %q is too old: confine needs %v or newer", v, p.path, minimum),
-			[]string{"update bubblewrap, or set bwrap_path to a newer one"}}
-	}
-	return v, nil
+	err := cmd.Run()
+	return said.String(), err
 }
 
 func parseVersion(text string) (v version, ok bool) {

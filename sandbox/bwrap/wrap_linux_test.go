@@ -190,7 +190,7 @@ func TestExtras(t *testing.T) {
 	skipped := w.Skipped() // without confine's own folder, which it does not know
 	for _, want := range []string{dir + "/absent: it does not exist", fifo + ": it is neither", "/: it would show", "/dev: it would show", "/proc/sys: it belongs to the kernel",
 		"/tmp: it would show", "/dev: it is not a device", file + ": it is not a device", "/dev/absent: it does not exist"} {
-		if !slices.ContainsFunc(skipped, func(s string) bool { return strings.HasPrefix(s, want) }) {
+		if !slices.ContainsFunc(skipped, func(s Skip) bool { return strings.HasPrefix(s.String(), want) }) {
 			t.Errorf("%q is not among the skipped: %q", want, skipped)
 		}
 	}
