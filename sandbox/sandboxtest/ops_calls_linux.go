@@ -127,7 +127,7 @@ func unnamedSteps(o *operation) []opsStep {
 	folder, name := o.first.target(true), o.second.target(false)
 	return []opsStep{
 		{"open", []opsChange{{op: "create", object: folder, inside: true}}},
-		{"link", []opsChange{{op: "create", object: folder, inside: true}, {op: "create", object: name, entry: true}}},
+		{"link", []opsChange{{op: "link", object: folder, inside: true}, {op: "link", object: name, entry: true}}},
 	}
 }
 

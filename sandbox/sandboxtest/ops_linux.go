@@ -205,21 +205,19 @@ type opsBatch []*operation
 
 // Limits of a batch.
 const (
-	opsBatchDenials = 60 // of the 64 that a result lists
+	opsBatchDenials = 64 // that a result lists
 	opsBatchSize    = 400
 )
 
 func (o *opsTest) batches() (batches []opsBatch) {
 	var batch opsBatch
-	refused := 0
+	denials := 0
 	for _, op := range o.operations {
-		if o.judge.verdict(op, o.plain[op.number]).forced {
-			refused++
+		more := len(o.judge.verdict(op, o.plain[op.number]).denied)
+		if denials+more > opsBatchDenials || len(batch) == opsBatchSize {
+			batches, batch, denials = append(batches, batch), nil, 0
 		}
-		if refused > opsBatchDenials || len(batch) == opsBatchSize {
-			batches, batch, refused = append(batches, batch), nil, 1
-		}
-		batch = append(batch, op)
+		batch, denials = append(batch, op), denials+more
 	}
 	return append(batches, batch)
 }
