@@ -184,6 +184,8 @@ def questions_remembered(t):
     t.equal("what was refused is refused again", (result["status"], result["approval"]["outcome"], result["approval"]["by"]), ("refused", "rejected", "memory"))
     for what, change in {**other, "another justification": {"justification": "another"}}.items():
         t.check("refused, but asked again for %s" % what, asked_again(**change))
+    t.check("and when the question was only dismissed", asked_again(justification="third"))
+    t.check("three refusals or dismissals are the last word", not asked_again(justification="fourth"))
     a.c.close()
 
 
