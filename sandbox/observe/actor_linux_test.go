@@ -108,6 +108,12 @@ var acts = map[string]act{
 	"fliplink":     func(o []string) error { return flipLink(number(o[0]), o[1], o[2], o[3]) },
 	"signals":      func(o []string) error { return underSignals(number(o[0]), o[1]) },
 	"undumpable":   func([]string) error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) },
+	"tcp":          func(o []string) error { return reach(unix.SOCK_STREAM, o[0]) },
+	"udp":          func(o []string) error { return reach(unix.SOCK_DGRAM, o[0]) },
+	"sendto":       func(o []string) error { return sendTo(o[0]) },
+	"sendmmsg":     func(o []string) error { return sendMessages(o[0]) },
+	"unix":         func(o []string) error { return reachUnix(unix.SOCK_STREAM, o[0]) },
+	"listen":       func(o []string) error { return listen(o[0]) },
 	"nothing":      func([]string) error { return call(unix.SYS_OPENAT, atCwd, 8, unix.O_WRONLY, 0) },
 	"empty":        func([]string) error { return opened("", unix.O_WRONLY|unix.O_CREAT) },
 }
