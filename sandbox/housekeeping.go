@@ -36,6 +36,10 @@ var housekeeping = []string{
 	".bash_history", ".python_history", ".node_repl_history", ".sqlite_history", ".psql_history", ".lesshst", ".wget-hsts", ".viminfo",
 }
 
+// isGitFolder goes by the name that metadata of a repository usually has, also
+// where .git is a link to it.
+func isGitFolder(name string) bool { return strings.HasSuffix(name, ".git") }
+
 // Holds reports whether a path is such a place, or a folder that would first have
 // to be made for one.
 func (h Housekeeping) Holds(path string) bool {
@@ -43,7 +47,7 @@ func (h Housekeeping) Holds(path string) bool {
 	if base == "__pycache__" || filepath.Base(dir) == "__pycache__" || strings.HasSuffix(base, ".pyc") {
 		return true // compiled modules beside their sources
 	}
-	if base == "index.lock" && slices.Contains(strings.Split(dir, "/"), ".git") {
+	if base == "index.lock" && slices.ContainsFunc(strings.Split(dir, "/"), isGitFolder) {
 		return true // git notes what it found out of the work tree's files, if it can
 	}
 	places := []string{"/var/cache/fontconfig"}
