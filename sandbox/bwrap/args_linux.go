@@ -1,8 +1,10 @@
 package bwrap
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/confine-dev/confine/sandbox/local"
 	"github.com/confine-dev/confine/sandbox/view"
@@ -24,10 +26,14 @@ type arguments struct {
 const coverSize = 64 << 10
 
 // list builds the arguments. Mounts are made in this order, so what comes later
-// lies over what came before.
-func (a *arguments) list() []string {
+// lies over what came before. It fails if something cannot be put in its place.
+func (a *arguments) list() ([]string, error) {
+	mounts, err := a.mounts()
+	if err != nil {
+		return nil, err
+	}
 	return slices.Concat(a.process(), a.namespaces(), a.privileges(), []string{"--ro-bind", "/", "/"}, a.hide(), a.devices(), a.proc(),
-		a.mounts(), a.narrow(), a.close(), []string{"--"})
+		mounts, a.close(), []string{"--"}), nil
 }
 
 // process says how the init begins and ends. It is PID 1, reports by itself
@@ -98,9 +104,23 @@ func (a *arguments) proc() []string {
 	return args
 }
 
-func (a *arguments) mounts() []string {
-	var args []string
-	for _, m := range a.plan.Mounts {
+// mounts puts what is to be seen in its place, last of all what the person wants
+// read-only, which then is.
+func (a *arguments) mounts() (args []string, err error) {
+	list := slices.Clone(a.plan.Mounts)
+	for _, extra := range a.extra.readOnly {
+		list = append(list, view.Mount{Path: extra.path, Source: extra.path, File: extra.file, Why: "showing " + strconv.Quote(extra.path)})
+	}
+	own := map[string]bool{} // folders of the run's own, for places
+	for _, m := range list {
+		folder, err := a.ground(m)
+		if err != nil {
+			return nil, err
+		}
+		if folder != "" && !own[folder] {
+			own[folder] = true
+			args = append(args, a.memoryFiles(folder, "0755", a.memory/10)...)
+		}
 		switch {
 		case m.Source == "":
 			args = append(args, a.memoryFiles(m.Path, "1777", a.memory/10)...)
@@ -110,16 +130,32 @@ func (a *arguments) mounts() []string {
 			args = append(args, "--ro-bind", m.Source, m.Path)
 		}
 	}
-	return args
+	return args, nil
 }
 
-// narrow comes last, so that what the person wants read-only is.
-func (a *arguments) narrow() []string {
-	var args []string
-	for _, path := range a.extra.readOnly {
-		args = append(args, "--ro-bind", path, path)
+// ground is the folder on which a new file system has to be mounted first, so
+// that the place of a mount is made there; empty if none is needed.
+//
+// bubblewrap makes places by name and follows links, out of the view it builds
+// too, as long as the host's is still there. The session's temporary files and
+// caches outlive a run, and a command can leave links in them. To make one folder
+// at their top is safe: that follows no link. To make a file is not.
+func (a *arguments) ground(m view.Mount) (string, error) {
+	base, missing := a.plan.Place(m)
+	lasting := func(outer view.Mount) bool {
+		return outer.Path == base && outer.Writable && outer.Source != "" && outer.Source != outer.Path
 	}
-	return args
+	if !missing || !slices.ContainsFunc(a.plan.Mounts, lasting) {
+		return "", nil
+	}
+	name, _, deeper := strings.Cut(strings.TrimPrefix(m.Path, base+"/"), "/")
+	switch {
+	case deeper:
+		return base + "/" + name, nil
+	case m.File:
+		return "", fmt.Errorf("%s: bubblewrap cannot safely show a file among those of the session in %q; move it, or use the provider landlock", m.Why, base)
+	}
+	return "", nil
 }
 
 // close makes read-only what was only open for making places.

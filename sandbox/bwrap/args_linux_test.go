@@ -62,7 +62,7 @@ func TestArguments(t *testing.T) {
 			begin + "--unshare-all --share-net " + dropped + "--ro-bind / / " + devAndProc +
 				"--perms 1777 --size 400 --tmpfs /tmp --remount-ro /dev --"},
 		{"with the person's own paths", arguments{request: inSession, plan: &example,
-			extra: extras{readOnly: []string{"/home/me/work/vendor"}, devices: []string{"/dev/kvm"}}},
+			extra: extras{readOnly: []shown{{"/home/me/work/vendor", false}}, devices: []string{"/dev/kvm"}}},
 			begin + "--unshare-all --share-net " + dropped + hidden +
 				"--dev /dev --perms 1777 --size 1000 --tmpfs /dev/shm --dev-bind /dev/kvm /dev/kvm " +
 				"--proc /proc --ro-bind /proc/sys /proc/sys --ro-bind /proc/irq /proc/irq " + mounted +
@@ -73,8 +73,9 @@ func TestArguments(t *testing.T) {
 				test.args.version = version{0, 8, 0}
 			}
 			test.args.memory = 4000
-			if got := strings.Join(test.args.list(), " "); got != test.want {
-				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			list, err := test.args.list()
+			if got := strings.Join(list, " "); got != test.want || err != nil {
+				t.Errorf("got %v\n%s\nwant\n%s", err, got, test.want)
 			}
 		})
 	}
@@ -85,9 +86,50 @@ func TestArguments(t *testing.T) {
 func TestPathsAreNeverOptions(t *testing.T) {
 	strange := "/home/me/--dev-bind / /\n--share-net"
 	plan := &view.Plan{Mounts: []view.Mount{{Path: strange, Source: strange, Writable: true}}}
-	list := (&arguments{request: local.Request{Namespaces: true}, plan: plan}).list()
+	list, err := (&arguments{request: local.Request{Namespaces: true}, plan: plan}).list()
+	if err != nil {
+		t.Fatal(err)
+	}
 	i := slices.Index(list, strange)
 	if i < 1 || list[i-1] != "--bind" || list[i+1] != strange || list[len(list)-1] != "--" {
 		t.Errorf("got %q", list)
+	}
+}
+
+// TestPlaces puts things below the session's /tmp, where commands can leave links:
+// at most one folder is made there by name, and never a file.
+func TestPlaces(t *testing.T) {
+	tmp := view.Mount{Path: "/tmp", Source: "/state/s/tmp", Writable: true}
+	mount := func(path string) view.Mount { return view.Mount{Path: path, Source: path} }
+	for _, test := range []struct {
+		name   string
+		mounts []view.Mount
+		want   string
+	}{
+		{"a folder at the top", []view.Mount{tmp, mount("/tmp/a")}, "--bind /state/s/tmp /tmp --ro-bind /tmp/a /tmp/a"},
+		{"a folder deeper down", []view.Mount{tmp, mount("/tmp/a/b/c")},
+			"--bind /state/s/tmp /tmp --perms 0755 --size 400 --tmpfs /tmp/a --ro-bind /tmp/a/b/c /tmp/a/b/c"},
+		{"two below one folder", []view.Mount{tmp, mount("/tmp/a/b"), mount("/tmp/a/c"), mount("/tmp/d/e")},
+			"--bind /state/s/tmp /tmp --perms 0755 --size 400 --tmpfs /tmp/a --ro-bind /tmp/a/b /tmp/a/b --ro-bind /tmp/a/c /tmp/a/c " +
+				"--perms 0755 --size 400 --tmpfs /tmp/d --ro-bind /tmp/d/e /tmp/d/e"},
+		{"within what the host has there", []view.Mount{tmp, mount("/tmp/a"), mount("/tmp/a/b/c")},
+			"--bind /state/s/tmp /tmp --ro-bind /tmp/a /tmp/a --ro-bind /tmp/a/b/c /tmp/a/b/c"},
+		{"in a /tmp of the run's own", []view.Mount{{Path: "/tmp", Writable: true}, mount("/tmp/a/b")},
+			"--perms 1777 --size 400 --tmpfs /tmp --ro-bind /tmp/a/b /tmp/a/b"},
+		{"elsewhere", []view.Mount{mount("/run/a/b"), tmp}, "--ro-bind /run/a/b /run/a/b --bind /state/s/tmp /tmp"},
+		{"a file deeper down", []view.Mount{tmp, {Path: "/tmp/a/f", Source: "/tmp/a/f", File: true}},
+			"--bind /state/s/tmp /tmp --perms 0755 --size 400 --tmpfs /tmp/a --ro-bind /tmp/a/f /tmp/a/f"},
+		{"a file at the top", []view.Mount{tmp, {Path: "/tmp/f", Source: "/tmp/f", File: true}}, ""},
+		{"a file in a cache", []view.Mount{{Path: "/home/me/.npm", Source: "/state/s/1", Writable: true}, {Path: "/home/me/.npm/f", Source: "/home/me/.npm/f", File: true}}, ""},
+	} {
+		a := arguments{plan: &view.Plan{Mounts: test.mounts}, version: version{0, 8, 0}, memory: 4000}
+		args, err := a.mounts()
+		if got := strings.Join(args, " "); got != test.want || (err != nil) != (test.want == "") {
+			t.Errorf("%s: got %v\n%s\nwant\n%s", test.name, err, got, test.want)
+		}
+	}
+	a := arguments{plan: &view.Plan{Mounts: []view.Mount{tmp}}, extra: extras{readOnly: []shown{{"/tmp/a/b", false}}}, version: version{0, 8, 0}, memory: 4000}
+	if args, _ := a.mounts(); strings.Join(args, " ") != "--bind /state/s/tmp /tmp --perms 0755 --size 400 --tmpfs /tmp/a --ro-bind /tmp/a/b /tmp/a/b" {
+		t.Errorf("the person's own path: got %q", args)
 	}
 }

@@ -14,8 +14,15 @@ import (
 
 // extras are the paths of Options that a run gets. They are canonical.
 type extras struct {
-	readOnly, devices []string
-	skipped           []Skip
+	readOnly []shown
+	devices  []string
+	skipped  []Skip
+}
+
+// shown is a path and what is there.
+type shown struct {
+	path string
+	file bool
 }
 
 // Skip is a path of Options that runs do not get.
@@ -58,7 +65,7 @@ func (o Options) look(plan *view.Plan, state string) (e extras) {
 		}
 		return ""
 	})
-	e.devices = e.take(o.Devices, func(path string, info fs.FileInfo) string {
+	for _, taken := range e.take(o.Devices, func(path string, info fs.FileInfo) string {
 		switch {
 		case info.Mode()&fs.ModeDevice == 0:
 			return "it is not a device"
@@ -66,13 +73,15 @@ func (o Options) look(plan *view.Plan, state string) (e extras) {
 			return "it is somebody's terminal"
 		}
 		return ""
-	})
+	}) {
+		e.devices = append(e.devices, taken.path)
+	}
 	return e
 }
 
 // take resolves paths and keeps those that refuse, which returns a reason or
 // nothing, lets pass.
-func (e *extras) take(paths []string, refuse func(path string, info fs.FileInfo) string) (kept []string) {
+func (e *extras) take(paths []string, refuse func(path string, info fs.FileInfo) string) (kept []shown) {
 	for _, path := range paths {
 		real, err := filepath.EvalSymlinks(path)
 		var info fs.FileInfo
@@ -92,7 +101,7 @@ func (e *extras) take(paths []string, refuse func(path string, info fs.FileInfo)
 			e.skipped = append(e.skipped, Skip{path, reason})
 			continue
 		}
-		kept = append(kept, real)
+		kept = append(kept, shown{real, !info.IsDir()})
 	}
 	return kept
 }

@@ -64,12 +64,16 @@ func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
 	root := os.Geteuid() == 0
 	keep := kept(root && r.Namespaces)
 	args := arguments{request: r, plan: plan, extra: extra, version: p.version, root: root, keep: keep, memory: memory()}
+	list, err := args.list()
+	if err != nil {
+		return nil, err
+	}
 	l := &local.Launch{
 		Namespaces:    r.Namespaces,
 		SharedNetwork: r.Policy.Network,
 		Env:           map[string]string{"TMPDIR": "/tmp"},
 		Writable:      append(plan.Writable(), extra.devices...),
-		Runner:        &local.Runner{Program: p.file, Name: "bwrap", Args: args.list()},
+		Runner:        &local.Runner{Program: p.file, Name: "bwrap", Args: list},
 	}
 	w.restrict(l, plan, extra, keep, r.Policy)
 	return l, nil
