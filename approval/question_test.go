@@ -245,6 +245,7 @@ func lineWith(t *testing.T, text, label string) string {
 var ourLines = regexp.MustCompile(`^(confine 3fa9: run a command( again)? (in|with|unconfined) [^«»]*\?|` +
 	`\d+ more facts DO NOT FIT HERE\.|Configured: [a-z -]+\.|The whole command runs again, from its beginning\.|(No sandbox|Network:) [^«»]*\.|` +
 	`(Becomes writable|Sets environment variables|The sandbox refused|Refused, as its messages say): «[^«»]*»(, «[^«»]*»)*( and \d+ more)?\.|` +
+	`Becomes (writable|readable): the (file «[^«»]+»|FOLDER «[^«»]+» and everything in it(, because «[^«»]+» does not exist there yet(, nor \d+ more)?)?)\.( [^«»]*\.)?|` +
 	`(Command|Program and arguments|Input)(, \d+ LINES)?, \d+ bytes(, \d+ bytes NOT SHOWN)?: «[^«»]*»|` +
 	`(Folder|Justification given|Reason)(, \d+ bytes NOT SHOWN)?: «[^«»]*»|Note: «[^«»]*»|` +
 	`(Too long to show whole|Invisible or misleading|Not ASCII)[^«»]*\.)$`)
@@ -254,6 +255,7 @@ var ourLines = regexp.MustCompile(`^(confine 3fa9: run a command( again)? (in|wi
 func FuzzQuestionText(f *testing.F) {
 	for i, seed := range hostile {
 		f.Add(seed, hostile[(i+3)%len(hostile)], hostile[(i+7)%len(hostile)], i)
+		f.Add(seed, hostile[(i+3)%len(hostile)], hostile[(i+7)%len(hostile)], i|16)
 	}
 	f.Fuzz(func(t *testing.T, command, words, dir string, shape int) {
 		r := request()
@@ -271,6 +273,10 @@ func FuzzQuestionText(f *testing.F) {
 		if shape&8 != 0 {
 			r.Want.Network, r.Want.Roots = true, []*sandbox.Root{{Path: dir}, {Path: words}, {Path: command}, project}
 		}
+		if shape&16 != 0 {
+			r.Want.Writable, r.Want.Readable = []*sandbox.Root{{Path: "/" + dir, File: shape&1 != 0}, {Path: "/" + words}}, []*sandbox.Root{{Path: "/" + command}}
+			r.Grants = []Grant{{Path: "/" + dir, Kind: sandbox.GrantWrite, Missing: []string{"/" + words, command}, Perils: []sandbox.Peril{sandbox.PerilRuns}, NotRefused: true}}
+		}
 		q := newQuestion(r, testID, time.Time{})
 		if n := utf16Len(q.Text); n > MaxText {
 			t.Fatalf("%d units:\n%s", n, q.Text)
@@ -281,7 +287,10 @@ func FuzzQuestionText(f *testing.F) {
 				t.Fatalf("this is no line of ours: %q", line)
 			}
 		}
-		for _, text := range slices.Concat([]string{q.Title, q.Command, q.Dir, q.Reason, q.Justification, q.Stdin}, q.Warnings, q.Env) {
+		if confined := r.Want.Mode.Confined(); shape&16 != 0 && confined && strings.Count(q.Text, "\nBecomes writable: the ")+strings.Count(q.Text, "\nBecomes readable: the ")+q.Unshown != 3 {
+			t.Fatalf("3 paths are opened, %d are not shown, and the text is\n%s", q.Unshown, q.Text)
+		}
+		for _, text := range slices.Concat([]string{q.Title, q.Command, q.Dir, q.Reason, q.Justification, q.Stdin}, q.Warnings, q.Env, q.Wanted.Write, q.Wanted.Read) {
 			checkVisible(t, text)
 		}
 		checkEnds(t, command, lineWith(t, q.Text, "Command, "))

@@ -29,6 +29,10 @@ type Question struct {
 	DefaultOptionID string   `json:"defaultOptionId"`
 	ExpiresAt       string   `json:"expiresAt"` // RFC 3339
 	Text            string   `json:"text"`      // all of it in some lines, for clients that can only show a message
+
+	// Unshown is how many of the files and folders that a yes opens one by one
+	// do not fit into Text. A client that shows nothing else must refuse then.
+	Unshown int `json:"unshown,omitempty"`
 }
 
 // Wanted is what a yes would grant.

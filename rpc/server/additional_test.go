@@ -390,6 +390,36 @@ func TestNothingOpensUnseenInAMessage(t *testing.T) {
 	})
 }
 
+// TestUnshownIsTold to an editor that shows questions in its own way.
+func TestUnshownIsTold(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		at := outside(t)
+		w := open(t, forbidding(at, sandbox.WorkspaceWrite))
+		w.deniedOf(refused("write", at("out/file")))
+		var paths []string
+		for i := range 16 {
+			paths = append(paths, at(fmt.Sprintf("out/%d%s", i, strings.Repeat("ab", 60))))
+			if err := os.WriteFile(paths[i], nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.ask(proto.Additional{Write: paths})
+		_, q := w.question()
+		in := 0
+		for _, path := range paths {
+			if strings.Contains(q.Text, path) {
+				in++
+			}
+			if !strings.Contains(strings.Join(q.Warnings, "\n"), path) {
+				t.Errorf("no warning names %q", path)
+			}
+		}
+		if in == 0 || q.Unshown != 16-in {
+			t.Errorf("%d of 16 are in the text, and %d are said to be missing", in, q.Unshown)
+		}
+	})
+}
+
 func TestObservationIsTold(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := open(t, nil)

@@ -117,7 +117,7 @@ func wireQuestion(q approval.Question) proto.Question {
 		Reason: q.Reason, Justification: q.Justification,
 		Evidence: orEmpty(q.Evidence), Warnings: orEmpty(q.Warnings),
 		PolicyHash: q.PolicyHash, DefaultOptionID: q.DefaultOptionID,
-		ExpiresAt: q.ExpiresAt.UTC().Format(time.RFC3339), Text: q.Text,
+		ExpiresAt: q.ExpiresAt.UTC().Format(time.RFC3339), Text: q.Text, Unshown: q.Unshown,
 	}
 	if w := q.Wanted; len(w.Write)+len(w.Read) > 0 || w.Network {
 		wire.Wanted.Additional = &proto.Additional{Write: w.Write, Read: w.Read, Network: w.Network}
