@@ -59,7 +59,12 @@ func talkToOneself() error {
 // serviceTrials reach services of the host on this machine.
 var serviceTrials = []trial{
 	{facet: sandbox.UnixSockets, name: "connect to an abstract socket of the host",
-		try: func(o probeOrders, _ string) error { return dial("unix", o.Abstract) }},
+		fits: func(o probeOrders) bool { return !o.Network },
+		try:  func(o probeOrders, _ string) error { return dial("unix", o.Abstract) }},
+	// They come with the network, unless Landlock can refuse them (Linux 6.12).
+	{facet: sandbox.UnixSockets, name: "connect to an abstract socket of the host, whose network is granted", exception: true,
+		fits: func(o probeOrders) bool { return o.Network },
+		try:  func(o probeOrders, _ string) error { return dial("unix", o.Abstract) }},
 	{facet: sandbox.UnixSockets, name: "write to a FIFO of the host",
 		fits: func(o probeOrders) bool { return !belowTemp(o.Outside) },
 		when: func(o probeOrders) string { return missing(o.Pipe, "no FIFO could be made") },

@@ -51,6 +51,10 @@ func (e *Engine) unverified(x experiment) sandbox.Verification {
 
 // verify tries one combination and fills the verification in.
 func (e *Engine) verify(ctx context.Context, v *sandbox.Verification, x experiment, free map[string]attempt) {
+	if ctx.Err() != nil {
+		v.Reason = ctx.Err().Error()
+		return
+	}
 	inUse, err := e.verdict(ctx, sandbox.Policy{Mode: v.Mode, Network: v.Network})
 	v.InUse = err == nil && inUse.namespaces == v.Namespaces
 	if x.namespaces && e.options.NoNamespaces {
