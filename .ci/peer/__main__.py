@@ -1,6 +1,6 @@
 """An independent client of confine, written from docs/protocol.md and its schema alone.
 
-usage: python3 .ci/peer [-g GROUP]... [PATH/TO/confine]   (default: $CONFINE_BIN)
+usage: python3 .ci/peer [-p PROVIDER] [-g GROUP]... [PATH/TO/confine]   (default: $CONFINE_BIN)
 
 Speaks the whole protocol, validates every message that comes, and prints one line per
 check. With CONFINE_HASTY_BIN, a confine that waits two seconds for an answer, also the
@@ -44,21 +44,23 @@ import checks_output  # noqa: E402,F401
 import checks_runs  # noqa: E402,F401
 import checks_questions  # noqa: E402,F401
 import checks_escalation  # noqa: E402,F401
+import checks_grants  # noqa: E402,F401
 import checks_stock  # noqa: E402,F401
 
 WORKERS = 4  # most groups wait for something most of the time
 
 
 def main():
-    arguments = argparse.ArgumentParser(usage="python3 .ci/peer [-g GROUP]... [PATH/TO/confine]")
+    arguments = argparse.ArgumentParser(usage="python3 .ci/peer [-p PROVIDER] [-g GROUP]... [PATH/TO/confine]")
     arguments.add_argument("-g", action="append", metavar="GROUP", help="only groups whose name contains this")
     arguments.add_argument("-t", action="store_true", help="say how long each group took")
+    arguments.add_argument("-p", metavar="PROVIDER", help="what confines commands, unless a check chooses itself")
     arguments.add_argument("program", nargs="?", default=os.environ.get("CONFINE_BIN"))
     options = arguments.parse_args()
     if not options.program:
         arguments.error("no program is given")
     top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    kit = Kit(os.path.abspath(options.program), Schema(os.path.join(top, "docs", "protocol.schema.json")))
+    kit = Kit(os.path.abspath(options.program), Schema(os.path.join(top, "docs", "protocol.schema.json")), options.p)
     chosen = [g for g in groups if not options.g or any(part in g.__name__ for part in options.g)]
     passed = failed = 0
     try:

@@ -27,10 +27,25 @@ def denials(t):
     t.equal("the narrowest first", result["escalation"]["targets"], ["workspace-write", "danger-full-access"])
     result = c.call("runCommand", {"command": "echo > /dev/tcp/192.0.2.1/9"})
     t.equal("only a connection", (result["sandbox"]["denied"], "[sandbox: network access denied under workspace-write mode]" in result["modelText"]), (True, True))
+    observed(t, c, world)
     for what, command in [("success", "true"), ("a file that is not there", "cat /no/such"), ("a failing test", "false"), ("a program that is not there", "no-such-program")]:
         result = c.call("runCommand", {"command": command})
         t.equal("no denial: %s" % what, (result["sandbox"]["denied"], "denials" in result["sandbox"], "escalation" in result), (False, False, False))
     c.close()
+
+
+def observed(t, c, world):
+    """Denials as facts, where the calls of a command are watched."""
+    result = c.call("runCommand", {"command": "true"})
+    if result["sandbox"].get("observation", {}).get("state", "none") == "none":
+        return
+    swallow = "for i in 1 2 3; do echo x > '%s'; done 2>/dev/null; true" % world.path("outside/swallowed")
+    result = c.call("runCommand", {"command": swallow})
+    found = [d for d in result["sandbox"].get("denials", []) if d.get("path") == world.path("outside/swallowed")]
+    t.equal("a denial that the command swallowed, folded", [(d["evidence"], d["count"], d["exe"]) for d in found], [("observed", 3, "bash")])
+    t.equal("it made a difference all the same", (result["exitCode"], result["sandbox"]["denied"]), (0, True))
+    result = c.call("runCommand", {"command": "echo 'x: Permission denied' >&2; exit 1"})
+    t.equal("a text is no denial", (result["sandbox"]["denied"], "denials" in result["sandbox"]), (False, False))
 
 
 @group

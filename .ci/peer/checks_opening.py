@@ -1,12 +1,11 @@
 """Opening: what initialize negotiates, workspace folders, and what capabilities says."""
 
 import os
-import subprocess
 import time
 
 from group import group
 from questions import allow
-from world import FULL, STOCK, folder
+from world import FULL, GIT, STOCK, folder
 
 ALL_COMMANDS = ["confine.server.run", "confine.server.escalate", "confine.server.kill", "confine.server.doctor"]
 
@@ -164,12 +163,9 @@ def no_folder(t):
 def worktree(t):
     """A root that is a linked worktree can be committed in."""
     world = t.world('sandbox_mode = "workspace-write"\n')
-    git = ["git", "-c", "user.name=Peer", "-c", "user.email=peer@example.test"]
-    for arguments in (["init", "-q", "-b", "main", "main"], ["-C", "main", "commit", "-q", "--allow-empty", "-m", "first"],
-                      ["-C", "main", "worktree", "add", "-q", "../linked"]):
-        subprocess.run(git + arguments, cwd=world.folder, env=world.env, check=True)
-    c = t.open(world, folders=[world.path("linked")])
-    result = c.call("runCommand", {"argv": git + ["commit", "-q", "--allow-empty", "-m", "second"]})
+    linked = world.worktree()
+    c = t.open(world, folders=[linked])
+    result = c.call("runCommand", {"argv": GIT + ["commit", "-q", "--allow-empty", "-m", "second"]})
     t.equal("a commit in a linked worktree", (result["exitCode"], result["modelText"]), (0, "(no output)"))
     result = c.call("runCommand", {"command": "echo x > '%s/new'" % world.path("main")})
     t.equal("its main worktree is not writable", result["sandbox"]["denied"], True)

@@ -9,7 +9,7 @@ import results
 # Error codes the page knows. -32800 to -32802 are missing on purpose.
 CODES = {-32700, -32600, -32601, -32602, -32603, -32002, -32803}
 FAILURES = {"SANDBOX_UNAVAILABLE", "PROGRAM_NOT_FOUND", "PROGRAM_NOT_EXECUTABLE", "BAD_WORKING_DIRECTORY",
-            "ARGUMENT_LIST_TOO_LONG", "TOO_MANY_RUNS", "TOO_MANY_SESSIONS", "NOT_RECORDED", "SERVER_BUSY"}
+            "ARGUMENT_LIST_TOO_LONG", "TOO_MANY_RUNS", "TOO_MANY_SESSIONS", "GRANT_CHANGED", "NOT_RECORDED", "SERVER_BUSY"}
 RUNNING_METHODS = {"runCommand", "requestEscalation"}
 PIECE = 64 << 10  # most bytes in one confine/output
 

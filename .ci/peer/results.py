@@ -81,6 +81,9 @@ def _denials(result):
             yield "a denial of both a path and an address"
         if denial["evidence"] == "observed" and not {"errno", "pid"} <= set(denial):
             yield "an observed denial without errno or pid: %r" % denial
+    if sandbox.get("denied") and sandbox.get("denials") and all(d.get("incidental") for d in sandbox["denials"]):
+        yield "denied for incidental denials alone"
+    yield from _observation(sandbox)
     escalation = result.get("escalation")
     if escalation is None:
         return
@@ -93,6 +96,18 @@ def _denials(result):
         yield "escalation to nothing"
     if widths and sandbox.get("mode") in WIDTH and widths[0] <= WIDTH.index(sandbox["mode"]):
         yield "escalation from %s to %s" % (sandbox["mode"], escalation["targets"])
+
+
+def _observation(sandbox):
+    observation = sandbox.get("observation")
+    if observation is None:
+        return
+    if (observation["state"] == "full") == bool(observation.get("reason")):
+        yield "observation %s for the reason %r" % (observation["state"], observation.get("reason"))
+    if observation["state"] == "full" and observation.get("omitted"):
+        yield "a full observation that omits %d" % observation["omitted"]
+    if observation["state"] == "none" and any(d["evidence"] == "observed" for d in sandbox.get("denials", [])):
+        yield "nobody looked, and a denial was observed"
 
 
 def _streams(result):
@@ -115,7 +130,7 @@ def _marks(result):
     # While the run goes on, what is known of denials is not final.
     yield r"\[sandbox: (file|network) access denied under %s mode\]" % mode, sandbox.get("denied", False)
     yield r"\[sandbox: the sandbox runner itself failed under %s mode .*\]" % mode, sandbox.get("runnerFailed", False)
-    yield r"\[sandbox: escalation available — .*\]", "escalation" in result
+    yield r"\[sandbox: escalation available — .*\]", bool(result.get("escalation", {}).get("targets"))
     yield r"\[timed out after %dms\]" % result["effectiveTimeoutMs"], result["timedOut"]
     yield r"\[cancelled\]", result["status"] == "cancelled"
     yield r"\[killed by signal: %s\]" % re.escape(result.get("signal", "?")), "signal" in result

@@ -2,20 +2,22 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 import threading
 
 from client import Client
 
 FULL = {"experimental": {"confine": {"protocolVersion": 1, "approval": True, "output": True}}}
+GIT = ["git", "-c", "user.name=Peer", "-c", "user.email=peer@example.test"]
 STOCK = {}  # the capabilities of a client that knows nothing of the page
 
 
 class Kit:
     """What every world is made with: the program, the schema, and a folder that goes away."""
 
-    def __init__(self, program, schema):
-        self.program, self.schema = program, schema
+    def __init__(self, program, schema, provider=None):
+        self.program, self.schema, self.provider = program, schema, provider
         self.base = os.path.realpath(tempfile.mkdtemp(prefix="peer."))
         self._lock = threading.Lock()  # guards count
         self._count = 0
@@ -24,6 +26,8 @@ class Kit:
         with self._lock:
             self._count += 1
             folder = os.path.join(self.base, "w%d" % self._count)
+        if self.provider and "provider" not in settings:
+            settings += 'provider = "%s"\n' % self.provider
         return World(self.schema, program or self.program, folder, settings, env or {})
 
     def remove(self):
@@ -51,6 +55,13 @@ class World:
 
     def path(self, name):
         return os.path.join(self.folder, name)
+
+    def worktree(self):
+        """Makes a repository main with a linked worktree, whose path is returned."""
+        for arguments in (["init", "-q", "-b", "main", "main"], ["-C", "main", "commit", "-q", "--allow-empty", "-m", "first"],
+                          ["-C", "main", "worktree", "add", "-q", "../linked"]):
+            subprocess.run(GIT + arguments, cwd=self.folder, env=self.env, check=True)
+        return self.path("linked")
 
     def client(self, *arguments):
         """A server that has been told nothing yet."""
