@@ -58,27 +58,15 @@ func (ctx AdviceContext) needs(denials []Denial) []need {
 	return nil
 }
 
-// Operations that observers name beside those of messages.
-const (
-	opLink    = "link"
-	opSymlink = "symlink"
-	opMkdir   = "mkdir"
-	opMknod   = "mknod"
-	opRmdir   = "rmdir"
-	opUnlink  = "unlink"
-	opBind    = "bind"
-	opListen  = "listen"
-	opSend    = "send"
-	opSocket  = "socket"
-)
+// opLink is what observers name beside the operations of messages.
+const opLink = "link"
 
 // Kinds of operations. What is in none of these lists changes the file that it
 // names.
 var (
 	readOps    = []string{opRead, opExec}
-	entryOps   = []string{opRemove, opRename, opLink, opSymlink, opMkdir, opMknod, opRmdir, opUnlink, opBind}
-	serviceOps = []string{opConnect, opSend}
-	networkOps = []string{opConnect, opResolve, opBind, opListen, opSend, opSocket}
+	entryOps   = []string{opRemove, opRename, opLink}
+	networkOps = []string{opConnect, opResolve}
 )
 
 func (d Denial) reads() bool { return slices.Contains(readOps, d.Op) }
@@ -88,7 +76,7 @@ func (ctx AdviceContext) needsOf(d Denial) []need {
 	nothingLess := []need{{what: needsNothingLess}}
 	path := filepath.Clean(d.Path)
 	switch {
-	case strings.HasPrefix(d.Address, "@"), d.Path != "" && slices.Contains(serviceOps, d.Op), d.Op == opLink && d.Errno == "EXDEV":
+	case strings.HasPrefix(d.Address, "@"), d.Path != "" && d.Op == opConnect, d.Op == opLink && d.Errno == "EXDEV":
 		return []need{{what: needsInPassing}}
 	case d.Address != "" || d.Path == "" && slices.Contains(networkOps, d.Op):
 		if ctx.Policy.Network {
