@@ -2,9 +2,11 @@ package bwrap
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/local"
 )
 
@@ -81,5 +83,52 @@ func TestCausesAreDistinct(t *testing.T) {
 			t.Errorf("%s and %s mean the same: %q", name, other, why)
 		}
 		seen[why] = name
+	}
+}
+
+// TestFailureIsExplained lets a bubblewrap fail as one does under AppArmor: the
+// command is refused with the cause and what to do. One that works by the next
+// command is used.
+func TestFailureIsExplained(t *testing.T) {
+	dir := folder(t)
+	if err := os.Mkdir(dir+"/state", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	speaker(t, dir+"/bwrap", "bwrap: setting up uid map: Permission denied")
+	w := New(Options{Path: dir + "/bwrap"})
+	w.host = func() host { return host{apparmor: "1"} }
+	e, err := local.New(w, local.Options{StateDir: dir + "/state"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	start := func() (sandbox.Process, error) {
+		return e.Start(t.Context(), sandbox.Spec{RunID: "run", Session: "s", Argv: []string{"/bin/true"}, Dir: "/", Policy: sandbox.Policy{Mode: sandbox.ReadOnly}})
+	}
+	_, err = start()
+	var unavailable *sandbox.UnavailableError
+	if !errors.As(err, &unavailable) || unavailable.Started {
+		t.Fatalf("got %v", err)
+	}
+	if !strings.Contains(unavailable.Detail, "AppArmor lets programs without a profile") || !strings.Contains(strings.Join(unavailable.Remedies, "\n"), "/etc/apparmor.d/bwrap") {
+		t.Errorf("got %q, remedies %q", unavailable.Detail, unavailable.Remedies)
+	}
+	real, err := find("", places)
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("on CI bubblewrap must be usable: %v", err)
+		}
+		t.Skip(err)
+	}
+	if err := os.Remove(dir + "/bwrap"); err != nil {
+		t.Fatal(err)
+	}
+	copyTo(t, real.path, dir+"/bwrap")
+	p, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result, err := p.Wait(); err != nil || result.ExitCode != 0 || result.Facts.Provider != sandbox.ProviderBwrap {
+		t.Errorf("got %+v, %v", result, err)
 	}
 }

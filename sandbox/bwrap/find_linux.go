@@ -3,6 +3,7 @@ package bwrap
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -101,11 +102,29 @@ func open(path string) (*program, error) {
 		return nil, &fault{reason: fmt.Sprintf("looking at %q: %v", path, err)}
 	}
 	p.id, p.setuid = identityOf(&st), st.Mode&unix.S_ISUID != 0
-	if f := unfit(path, &st); f != nil {
+	f := unfit(path, &st)
+	if f == nil && script(real) {
+		// It is executed by its descriptor, which the interpreter would not get.
+		f = &fault{fmt.Sprintf("%q cannot be used as bubblewrap: it is a script", path), []string{"set bwrap_path to the program that it starts"}}
+	}
+	if f != nil {
 		p.file.Close()
 		return nil, f
 	}
 	return p, nil
+}
+
+// script reports whether a file is run by an interpreter. One that may not be read
+// is taken for a program.
+func script(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	magic := make([]byte, 2)
+	n, _ := io.ReadFull(file, magic)
+	return string(magic[:n]) == "#!"
 }
 
 // unfit says what is wrong with a file as a program that makes sandboxes.

@@ -8,18 +8,6 @@ import (
 	"testing"
 )
 
-// speaker writes a program that says what bubblewrap would.
-func speaker(t *testing.T, path, says string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	script := "#!/bin/sh\n[ \"$*\" = --version ] && [ -z \"$SECRET\" ] && echo '" + says + "'\n"
-	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // mode changes a mode whatever the umask is.
 func mode(t *testing.T, path string, m os.FileMode) {
 	t.Helper()
@@ -107,9 +95,13 @@ func TestFind(t *testing.T) {
 			return dir + "/bwrap", nil
 		}, "does not answer as bubblewrap does"},
 		{"broken", func(t *testing.T, dir string) (string, []string) {
-			speaker(t, dir+"/bwrap", "'; exit 3; '")
+			speaker(t, dir+"/bwrap", "")
 			return dir + "/bwrap", nil
 		}, "--version failed"},
+		{"a script around it", func(t *testing.T, dir string) (string, []string) {
+			os.WriteFile(dir+"/bwrap", []byte("#!/bin/sh\nexec /usr/bin/bwrap \"$@\"\n"), 0o755)
+			return dir + "/bwrap", nil
+		}, "it is a script"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			configured, places := test.make(t, t.TempDir())
@@ -193,8 +185,11 @@ func TestProgramIsPinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.file.Close()
-	speaker(t, dir+"/other", "bubblewrap 6.6.6")
-	if err := os.Rename(dir+"/other", dir+"/bwrap"); err != nil {
+	if err := os.Rename(dir+"/bwrap", dir+"/former"); err != nil {
+		t.Fatal(err)
+	}
+	speaker(t, dir+"/bwrap", "bubblewrap 6.6.6")
+	if err := os.WriteFile(dir+"/former.says", []byte("bubblewrap 0.8.0"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := ask(p); err != nil || v != (version{0, 8, 0}) {
@@ -217,10 +212,10 @@ func TestLookAgain(t *testing.T) {
 	if same, err := w.refresh(); same != first || err != nil {
 		t.Errorf("unchanged: got %+v, %v", same, err)
 	}
-	speaker(t, dir+"/new", "bubblewrap 0.9.0")
-	if err := os.Rename(dir+"/new", dir+"/bwrap"); err != nil {
+	if err := os.Remove(dir + "/bwrap"); err != nil {
 		t.Fatal(err)
 	}
+	speaker(t, dir+"/bwrap", "bubblewrap 0.9.0")
 	if second, err := w.refresh(); err != nil || second.version != (version{0, 9, 0}) {
 		t.Errorf("updated: got %+v, %v", second, err)
 	}

@@ -84,6 +84,7 @@ func (e *Engine) verdict(ctx context.Context, policy sandbox.Policy) (verdict, e
 func (e *Engine) try(ctx context.Context, key probeKey) (verdict, error) {
 	policy := sandbox.Policy{Mode: key.mode, Network: key.network}
 	var reasons []string
+	advice := []string{"allow unprivileged user namespaces for confine, or boot a kernel with Landlock (5.13 or newer)"}
 	for _, namespaces := range []bool{true, false} {
 		if namespaces && e.options.NoNamespaces {
 			reasons = append(reasons, "namespaces are switched off")
@@ -113,6 +114,9 @@ func (e *Engine) try(ctx context.Context, key probeKey) (verdict, error) {
 		}
 		if err != nil {
 			reasons = append(reasons, err.Error())
+			if runner, ok := errors.AsType[*RunnerError](err); ok && len(runner.Remedies) > 0 {
+				advice = runner.Remedies
+			}
 			continue
 		}
 		v := verdict{namespaces: namespaces, claims: claims, checks: checksOf(attempts), provider: e.wrapper.Name(), kind: e.wrapper.Kind()}
@@ -123,7 +127,7 @@ func (e *Engine) try(ctx context.Context, key probeKey) (verdict, error) {
 		return v, nil
 	}
 	return verdict{}, &sandbox.UnavailableError{Mode: key.mode, Detail: strings.Join(reasons, "; "),
-		Remedies: []string{"allow unprivileged user namespaces for confine, or boot a kernel with Landlock (5.13 or newer)", "run `confine doctor` for details"}}
+		Remedies: slices.Concat(advice, []string{"run `confine doctor` for details"})}
 }
 
 var errProbeSlow = fmt.Errorf("the probe did not end within %v; this machine is too busy", probeTime)
