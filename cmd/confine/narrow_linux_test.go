@@ -49,7 +49,10 @@ func TestPersonAtTheTerminalAddsFiles(t *testing.T) {
 		}
 	}
 	s.typed("yes\n")
-	s.await("with 2 paths to WRITE?") // the next file is asked for, the first one kept
+	s.awaitTimes(asking, 2)
+	if !strings.Contains(s.text(), "with 2 paths to WRITE?") {
+		t.Errorf("the next file is not asked for with the first one kept: %q", s.text())
+	}
 	requireContent(t, file, "one\n")
 	requireContent(t, sibling, "host\n")
 	s.typed("yes\n")

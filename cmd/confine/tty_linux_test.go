@@ -75,10 +75,16 @@ func (s *screen) text() string {
 // await waits until the screen shows a text.
 func (s *screen) await(text string) {
 	s.t.Helper()
+	s.awaitTimes(text, 1)
+}
+
+// awaitTimes waits until the screen has shown a text so often.
+func (s *screen) awaitTimes(text string, n int) {
+	s.t.Helper()
 	limit := time.After(20 * time.Second)
 	for {
 		s.mu.Lock()
-		found, more := strings.Contains(s.shown.String(), text), s.more
+		found, more := strings.Count(s.shown.String(), text) >= n, s.more
 		s.mu.Unlock()
 		if found {
 			return
