@@ -25,8 +25,9 @@ def denials(t):
     t.equal("escalation names what is wider", result["escalation"]["targets"], ["danger-full-access"])
     result = c.call("runCommand", {"command": "echo x > f", "mode": "read-only"})
     t.equal("the narrowest first", result["escalation"]["targets"], ["workspace-write", "danger-full-access"])
-    result = c.call("runCommand", {"command": "echo > /dev/tcp/192.0.2.1/9"})
-    t.equal("only a connection", (result["sandbox"]["denied"], "[sandbox: network access denied under workspace-write mode]" in result["modelText"]), (True, True))
+    if t.namespaces(c, "a connection that is observed"):
+        result = c.call("runCommand", {"command": "echo > /dev/tcp/192.0.2.1/9"})
+        t.equal("only a connection", (result["sandbox"]["denied"], "[sandbox: network access denied under workspace-write mode]" in result["modelText"]), (True, True))
     observed(t, c, world)
     for what, command in [("success", "true"), ("a file that is not there", "cat /no/such"), ("a failing test", "false"), ("a program that is not there", "no-such-program")]:
         result = c.call("runCommand", {"command": command})

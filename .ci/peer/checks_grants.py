@@ -165,8 +165,9 @@ def grants_protected(t):
     t.check("the settings of a repository are protected", g.first["sandbox"]["denied"] and "done" not in g.first["stdout"]["text"], g.first["modelText"])
     hint = g.first["escalation"].get("additional")
     t.equal("the hint names what holds them", hint, {"write": [world.path("main/.git")]})
-    result = g.grant(hint)
-    t.equal("the hint can be sent as it is, and helps", (result["exitCode"], result["stdout"]["text"], result["sandbox"]["mode"]), (0, "done\n", "workspace-write"))
+    if t.namespaces(g.c, "a grant of what holds something protected"):
+        result = g.grant(hint)
+        t.equal("the hint can be sent as it is, and helps", (result["exitCode"], result["stdout"]["text"], result["sandbox"]["mode"]), (0, "done\n", "workspace-write"))
     g.c.close()
 
     g = Granting(t, lambda world: "echo x > yes; echo x > no; true", settings="")
@@ -191,8 +192,9 @@ def grants_network(t):
         result = pending.result()
     t.equal("then it is", (result["stdout"]["text"], result["sandbox"]["facets"]["network"]["state"]), ("connected\n", "open"))
     t.equal("and nothing else", (result["sandbox"]["denied"], os.listdir(g.world.outside)), (True, []))
-    refused = g.c.call("runCommand", {"command": "echo > /dev/tcp/192.0.2.1/9", "runId": "far"})
-    t.equal("the hint for a connection", refused["escalation"].get("additional"), {"network": True})
+    if t.namespaces(g.c, "a connection that is observed"):
+        refused = g.c.call("runCommand", {"command": "echo > /dev/tcp/192.0.2.1/9", "runId": "far"})
+        t.equal("the hint for a connection", refused["escalation"].get("additional"), {"network": True})
     g.c.close()
 
 

@@ -237,25 +237,38 @@ def sessions(t):
     world = t.world(WORKSPACE_WRITE)
     c, other = t.open(world), t.open(world)
 
-    def run(command, client=c, **params):
-        return client.call("runCommand", {"command": command, **params})
+    def run(command, client="first", **params):
+        return {"first": c, "other": other}[client].call("runCommand", {"command": command, **params})
 
+    run("true", session="one")
+    run("true", session="one")
+    t.wrong_params(c, "a key of 257 bytes", "runCommand", {"command": "true", "session": "ä" * 128 + "x"}, "session")
+    t.equal("a key of 256 bytes", run("true", session="ä" * 128)["exitCode"], 0)
+    listed = c.call("confine/runs/list", {"session": "one"})["runs"]
+    t.equal("runs of one session", ([r["session"] for r in listed], len(listed)), (["one"] * 2, 2))
+
+    if t.namespaces(c, "a /tmp and a network for each session"):
+        own_files(t, run)
+        own_network(t, c, world)
+    c.close()
+    other.close()
+
+
+def own_files(t, run):
     mark = "/tmp/peer-mark"
     run("echo one > %s" % mark, session="one")
     run("echo connection > %s" % mark)
     t.equal("a session has a /tmp of its own", stdout(run("cat %s" % mark, session="one")), "one\n")
     t.equal("the connection too", stdout(run("cat %s" % mark)), "connection\n")
     t.equal("another session does not see it", run("cat %s" % mark, session="two")["exitCode"], 1)
-    t.equal("nor the same key on another connection", run("cat %s" % mark, other, session="one")["exitCode"], 1)
+    t.equal("nor the same key on another connection", run("cat %s" % mark, client="other", session="one")["exitCode"], 1)
     t.check("nor the host", not os.path.exists(mark))
     key = "../../" + "k" * 249
     t.equal("a key is opaque", stdout(run("echo x > %s; cat %s" % (mark, mark), session=key)), "x\n")
-    t.wrong_params(c, "a key of 257 bytes", "runCommand", {"command": "true", "session": "ä" * 128 + "x"}, "session")
-    t.equal("a key of 256 bytes", run("true", session="ä" * 128)["exitCode"], 0)
-    listed = c.call("confine/runs/list", {"session": "one"})["runs"]
-    t.equal("runs of one session", ([r["session"] for r in listed], len(listed)), (["one"] * 2, 2))
 
-    # A server in the background answers the next run of its session, and no other.
+
+def own_network(t, c, world):
+    """A server in the background answers the next run of its session, and no other."""
     listen = ("import socket\ns = socket.create_server(('127.0.0.1', 47113))\nopen('listens', 'w').close()\n"
               "while True:\n  a, _ = s.accept()\n  a.sendall(b'hello')\n  a.close()\n")
     connect = "import socket\nprint(socket.create_connection(('127.0.0.1', 47113), 5).recv(5).decode())"
@@ -265,8 +278,6 @@ def sessions(t):
         time.sleep(0.01)
     t.equal("a session shares its network", stdout(c.call("runCommand", {"argv": ["python3", "-c", connect], "session": "one"})), "hello\n")
     t.check("another does not", c.call("runCommand", {"argv": ["python3", "-c", connect], "session": "two"})["exitCode"] != 0)
-    c.close()
-    other.close()
 
 
 @group

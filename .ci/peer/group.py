@@ -74,6 +74,18 @@ class Group:
         self.check(what, error.code == -32803 and got == wanted, "%s with %s, not %s" % (error, error.data, wanted))
         return error
 
+    def skip(self, what, why):
+        self.lines.append("skipped %s: %s: %s" % (self.name, what, why))
+
+    def namespaces(self, client, what):
+        """Whether the host grants namespaces; if not, what depends on them is skipped."""
+        answer = client.call("capabilities", {"wait": True})
+        layers = next(p for p in answer["providers"] if p["provider"] == answer["provider"]).get("layers", [])
+        if "namespaces" in layers or answer["provider"] == "bwrap":
+            return True
+        self.skip(what, "the host grants no namespaces")
+        return False
+
     # Opening.
 
     def world(self, settings="", **options):

@@ -18,7 +18,10 @@ class Kit:
 
     def __init__(self, program, schema, provider=None):
         self.program, self.schema, self.provider = program, schema, provider
-        self.base = os.path.realpath(tempfile.mkdtemp(prefix="peer."))
+        # Not below /tmp, of which a session has its own.
+        folder = os.environ.get("TMPDIR") or os.path.expanduser("~/.cache")
+        os.makedirs(folder, exist_ok=True)
+        self.base = os.path.realpath(tempfile.mkdtemp(prefix="peer.", dir=folder))
         self._lock = threading.Lock()  # guards count
         self._count = 0
 
