@@ -40,9 +40,11 @@ def wrong(params):
     for field, text in texts(params):
         if hidden(text) or "\n" in text and field != "text":
             yield "%s holds what is not seen: %.100r" % (field, text)
+    # A text that is short of room says so.
+    whole = "NOT SHOWN" not in params["text"].upper() and "DO NOT FIT" not in params["text"]
     for field in ("command", "cwd", "reason"):
-        if not params[field] or params[field] not in params["text"] and "NOT SHOWN" not in params["text"].upper():
-            yield "text lacks the %s" % field
+        if not params[field] or whole and params[field] not in params["text"]:
+            yield "text lacks the %s: %s" % (field, params["text"])
 
 
 def texts(params):
