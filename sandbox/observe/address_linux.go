@@ -152,7 +152,7 @@ func isResolver(ip netip.Addr) bool {
 // path judges the path of a socket: the host has somebody there and the run's
 // view does not.
 func (n network) path(tid int, text string, root int) []sandbox.Denial {
-	inside, errno := find(tid, root, name{dir: unix.AT_FDCWD, follow: true}, text)
+	inside, _, errno := find(tid, root, name{dir: unix.AT_FDCWD, follow: true}, text)
 	found := errno == 0 && inside.exists()
 	inside.close()
 	if found || errno != 0 && errno != unix.ENOENT && errno != unix.ENOTDIR {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/confine-dev/confine/sandbox"
 	"golang.org/x/sys/unix"
 )
 
@@ -50,6 +51,33 @@ func onHost(p *place) (*place, unix.Errno) {
 		}
 	}
 	return h, 0
+}
+
+// hidden judges a request that creates something at a path on which the view has a
+// folder missing: the host may have it.
+func hidden(r request, path string) []sandbox.Denial {
+	if r.kind != making && (r.kind != opening || r.flags&unix.O_CREAT == 0) {
+		return nil
+	}
+	root, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(root)
+	host, _, errno := find(unix.Gettid(), root, name{dir: unix.AT_FDCWD, follow: r.first.follow}, path)
+	if errno != 0 {
+		return nil
+	}
+	defer host.close()
+	path, named := host.path()
+	if !named || onProc(host.parent) || !permitted(r, host, nil) {
+		return nil
+	}
+	op := opCreate
+	if host.exists() {
+		op = opWrite
+	}
+	return []sandbox.Denial{{Op: op, Path: path, Errno: unix.ErrnoName(unix.ENOENT)}}
 }
 
 func openHost(path string) (int, unix.Errno) {

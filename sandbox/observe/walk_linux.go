@@ -18,7 +18,8 @@ type walk struct {
 	rest  string // what is still to be walked
 	links int
 	steps int
-	slash bool // a slash followed the last component
+	slash bool   // a slash followed the last component
+	lost  string // the whole path, if a folder on it is missing
 }
 
 const (
@@ -33,24 +34,25 @@ const (
 )
 
 // find resolves a name of a stopped task. Errors are those that the kernel will
-// give the task, too, unless the task itself cannot be looked at.
-func find(tid, root int, n name, text string) (*place, unix.Errno) {
+// give the task, too, unless the task itself cannot be looked at. lost is the path
+// with its links resolved as far as there are folders, if one of them is missing.
+func find(tid, root int, n name, text string) (p *place, lost string, errno unix.Errno) {
 	w := &walk{tid: tid, root: root, follow: n.follow, rest: text}
 	if text == "" && !n.empty {
-		return nil, unix.ENOENT
+		return nil, "", unix.ENOENT
 	}
-	var errno unix.Errno
 	if w.at, errno = openBase(tid, root, n.dir, text); errno != 0 {
-		return nil, errno
+		return nil, "", errno
 	}
 	if text == "" {
-		return placeOf(w.at)
+		p, errno = placeOf(w.at)
+		return p, "", errno
 	}
-	p, errno := w.run()
+	p, errno = w.run()
 	if w.at >= 0 {
 		unix.Close(w.at)
 	}
-	return p, errno
+	return p, w.lost, errno
 }
 
 // openBase opens where a path starts.
@@ -156,6 +158,11 @@ func (w *walk) step(part string) (*place, unix.Errno) {
 		var errno unix.Errno
 		p.above, errno = statOf(p.parent)
 		return p, errno
+	}
+	if err == unix.ENOENT {
+		if folder, ok := pathOf(w.at); ok {
+			w.lost = strings.TrimSuffix(folder, "/") + "/" + part + "/" + w.rest
+		}
 	}
 	if err != nil {
 		return nil, errnoOf(err)

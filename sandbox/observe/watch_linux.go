@@ -167,15 +167,22 @@ func (w *watch) read(n *notification, addr uint64, into []byte) (text, bool) {
 		return into[:0], true
 	}
 	got, errno := readText(int(n.tid), addr, into[:maxPath])
-	w.missed(errno)
+	w.closed(errno)
 	return got, errno == 0
 }
 
-// missed counts a call that cannot be judged because of an error.
+// closed counts a call of a task that cannot be looked into.
+func (w *watch) closed(errno unix.Errno) {
+	if errno == unix.EPERM || errno == unix.EACCES {
+		w.unseen[unreadable]++
+	}
+	w.missed(errno)
+}
+
+// missed counts a call that cannot be judged because of an error. What the task is
+// refused itself is none.
 func (w *watch) missed(errno unix.Errno) {
 	switch errno {
-	case unix.EPERM, unix.EACCES:
-		w.unseen[unreadable]++
 	case unix.EMFILE, unix.ENFILE, unix.ENOMEM:
 		w.unseen[starved]++
 	case errTooMuch:
@@ -190,7 +197,7 @@ func (w *watch) enter(n *notification) bool {
 		return true
 	}
 	fd, errno := openTask(int(n.tid), "root")
-	w.missed(errno)
+	w.closed(errno)
 	if errno != 0 {
 		return false
 	}
@@ -204,14 +211,20 @@ func (w *watch) enter(n *notification) bool {
 
 // files judges a request that is about files.
 func (w *watch) files(tid int, r request, first, second, attr string) (found []sandbox.Denial) {
-	from, ok := w.find(tid, r.first, first)
-	if !ok {
+	from, lost, errno := find(tid, w.root, r.first, first)
+	w.missed(errno)
+	if lost != "" && w.run.Namespaces {
+		return hidden(r, lost)
+	}
+	if errno != 0 {
 		return nil
 	}
 	defer from.close()
 	var to *place
 	if r.kind == renaming || r.kind == linking {
-		if to, ok = w.find(tid, r.second, second); !ok {
+		to, _, errno = find(tid, w.root, r.second, second)
+		w.missed(errno)
+		if errno != 0 {
 			return nil
 		}
 		defer to.close()
@@ -226,14 +239,6 @@ func (w *watch) files(tid int, r request, first, second, attr string) (found []s
 		}
 	}
 	return found
-}
-
-func (w *watch) find(tid int, n name, path string) (*place, bool) {
-	p, errno := find(tid, w.root, n, path)
-	if errno == unix.EMFILE || errno == unix.ENFILE || errno == errTooMuch {
-		w.missed(errno)
-	}
-	return p, errno == 0
 }
 
 // permitted asks whether the host alone would let the request pass.
@@ -262,7 +267,7 @@ func (w *watch) permitted(r request, from, to *place, attr string) bool {
 // connection judges a request that is about an address.
 func (w *watch) connection(n *notification, r request) []sandbox.Denial {
 	a, ok, errno := readAddress(int(n.tid), r)
-	w.missed(errno)
+	w.closed(errno)
 	if !ok || !w.listener.waits(n.id) || w.run.Policy.Network && a.inet.IsValid() {
 		return nil
 	}

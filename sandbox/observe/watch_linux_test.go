@@ -62,9 +62,9 @@ func TestThreadsAtOnce(t *testing.T) {
 // TestFlood shows that what a command does has no effect on how much is kept.
 func TestFlood(t *testing.T) {
 	levels(t, func(t *testing.T, s *scene) {
-		count := 20000
+		count := 5000
 		if testing.Short() {
-			count = 2000
+			count = 500
 		}
 		var watched *watch
 		s.change = func(w *watch) { watched = w }
@@ -328,6 +328,49 @@ func TestPermissions(t *testing.T) {
 		}
 		if got := lines(observed.Denials); !slices.Equal(got, want) && len(got)+len(want) > 0 {
 			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+// TestHiddenFolders: what the view hides, the host may have.
+func TestHiddenFolders(t *testing.T) {
+	s := newScene(t, true)
+	hidden := filepath.Join(s.out, "hidden")
+	if os.MkdirAll(hidden+"/folder", 0o755) != nil || os.WriteFile(hidden+"/folder/file", nil, 0o644) != nil {
+		t.Fatal("no files")
+	}
+	if err := os.Symlink(hidden, s.work+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	s.orders.Hidden = []string{hidden}
+	answers, observed := s.act("creat "+hidden+"/new", "creat "+hidden+"/folder/new", "mkdir "+s.work+"/link/folder/newdir", "creat "+hidden+"/folder/file",
+		"creat "+hidden+"/none/new", "write "+hidden+"/folder/file", "mkdir "+hidden+"/folder/file", "creat "+s.out+"/none/new", "creat /proc/999999/comm")
+	want := []string{"create " + hidden + "/new EROFS", "create " + hidden + "/folder/new ENOENT", "create " + hidden + "/folder/newdir ENOENT",
+		"write " + hidden + "/folder/file ENOENT"}
+	if got := lines(observed.Denials); !slices.Equal(got, want) {
+		t.Errorf("got %v\nwant %v\nanswers %v", got, want, answers)
+	}
+}
+
+// TestNoPrivileges: without namespaces root's commands have no privileges, which
+// is the sandbox's doing, too.
+func TestNoPrivileges(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root has privileges to lose")
+	}
+	levels(t, func(t *testing.T, s *scene) {
+		theirs := s.work + "/theirs"
+		if os.Mkdir(theirs, 0o755) != nil || os.WriteFile(theirs+"/file", nil, 0o644) != nil || os.Chown(theirs, 1, 1) != nil || os.Chown(theirs+"/file", 1, 1) != nil {
+			t.Fatal("no files")
+		}
+		answers, observed := s.act("creat "+theirs+"/new", "write "+theirs+"/file", "mknod "+s.work+"/device")
+		var want []string
+		if !s.view {
+			want = []string{"create " + theirs + "/new EACCES", "write " + theirs + "/file EACCES"}
+		}
+		want = append(want, "create "+s.work+"/device EPERM")
+		if got := lines(observed.Denials); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v, answers %v", got, want, answers)
 		}
 	})
 }
