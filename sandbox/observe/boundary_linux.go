@@ -157,7 +157,7 @@ func (r rules) link(from, to *place) []refusal {
 		return oneOf(refusal{opCreate, to, r.names(to)})
 	case same(&from.above, &to.above):
 		return nil
-	case r.version < 2 || !r.allowed.reaches(from.parent):
+	case r.version < 2 || !r.allowed.reachesFolder(from):
 		// A file may not get a name where more may be done with it.
 		return oneOf(refusal{opLink, from, unix.EXDEV})
 	}
@@ -260,6 +260,24 @@ func (a *allowed) reaches(fd int) bool {
 		}
 	}
 	return true
+}
+
+// reachesFolder reports whether the folder of an object is in an allowed place.
+// One that was found by a descriptor does not say its folder; its path does.
+func (a *allowed) reachesFolder(p *place) bool {
+	if !p.nameless() {
+		return a.reaches(p.parent)
+	}
+	path, named := p.path()
+	if !named {
+		return true
+	}
+	folder, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return true
+	}
+	defer unix.Close(folder)
+	return a.reaches(folder)
 }
 
 // forbids reports whether root without its privileges may not write to an object

@@ -39,8 +39,8 @@ func (o opsOutcome) String() string {
 // opsPrepare is the step before all others.
 const opsPrepare = "prepare"
 
-// opsMain performs operations and prints, for each, its number, the error
-// number and the step.
+// opsMain performs operations and prints the number of its process and then, for
+// each operation, its number, the error number and the step.
 func opsMain(args []string) int {
 	if len(args) < 2 {
 		return 2
@@ -73,6 +73,7 @@ func opsMain(args []string) int {
 	close(numbers)
 	workers.Wait()
 	out := bufio.NewWriter(os.Stdout)
+	fmt.Fprintln(out, os.Getpid())
 	for i, o := range outcomes {
 		fmt.Fprintf(out, "%s %d %s\n", args[2+i], int(o.errno), o.step)
 	}
@@ -82,25 +83,26 @@ func opsMain(args []string) int {
 	return 0
 }
 
-// parseOpsOutcomes reads what opsMain printed.
-func parseOpsOutcomes(text string) (map[int]opsOutcome, error) {
-	outcomes := map[int]opsOutcome{}
-	for line := range strings.Lines(text) {
-		var number int
-		var o opsOutcome
+// parseOps reads what opsMain printed.
+func parseOps(text string) (pid int, outcomes map[int]opsOutcome, err error) {
+	first, rest, _ := strings.Cut(text, "\n")
+	if pid, err = strconv.Atoi(first); err != nil {
+		return 0, nil, fmt.Errorf("the child printed %q", first)
+	}
+	outcomes = map[int]opsOutcome{}
+	for line := range strings.Lines(rest) {
 		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 3)
 		if len(fields) != 3 {
-			return nil, fmt.Errorf("the child printed %q", line)
+			return 0, nil, fmt.Errorf("the child printed %q", line)
 		}
 		number, err := strconv.Atoi(fields[0])
 		errno, err2 := strconv.Atoi(fields[1])
 		if err != nil || err2 != nil {
-			return nil, fmt.Errorf("the child printed %q", line)
+			return 0, nil, fmt.Errorf("the child printed %q", line)
 		}
-		o.errno, o.step = syscall.Errno(errno), fields[2]
-		outcomes[number] = o
+		outcomes[number] = opsOutcome{fields[2], syscall.Errno(errno)}
 	}
-	return outcomes, nil
+	return pid, outcomes, nil
 }
 
 // attempt is an operation while it is performed.

@@ -234,12 +234,14 @@ func (d *draft) top(kinds []opsKind) *opsObject {
 	if o.top == topRoot && o.kind == isFile {
 		o.kind = isFolder
 	}
-	area := areaTops
-	if o.top == topProtected {
+	switch o.top {
+	case topProtected:
 		// At the top of a root: deeper ones cannot be protected.
 		o.path = filepath.Join(d.base, string(areaGuarded), d.name())
-	} else {
-		o.path = filepath.Join(opsGroup(d.base, area, d.op.number), d.name())
+	case topGranted: // also of what is protected, or writable anyway
+		o.path = filepath.Join(opsGroup(d.base, pick(d.Rand, []opsArea{areaTops, areaTops, areaKept, areaWork}), d.op.number), d.name())
+	default:
+		o.path = filepath.Join(opsGroup(d.base, areaTops, d.op.number), d.name())
 	}
 	return d.add(o)
 }

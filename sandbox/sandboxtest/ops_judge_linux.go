@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -11,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// opsJudge knows the policy of a scene and what a level can enforce of it. It
-// looks at no file: what a name leads to is known from how it was made, and
-// what plain permissions say from the same operation with nothing confined.
+// opsJudge knows the policy of the runs in one mode and what a level can enforce
+// of it. It looks at no file: what a name leads to is known from how it was made,
+// and what plain permissions say from the same operation with nothing confined.
 type opsJudge struct {
 	base  string
 	level levels
@@ -23,22 +24,48 @@ type opsJudge struct {
 	places map[string]bool
 }
 
-func newOpsJudge(base string, level levels, operations []*operation) *opsJudge {
+// opsMode is the mode in which an operation is confined.
+func opsMode(number int) sandbox.Mode {
+	if number%4 == 3 {
+		return sandbox.ReadOnly
+	}
+	return sandbox.WorkspaceWrite
+}
+
+// opsJudges has a judge for each mode.
+type opsJudges map[sandbox.Mode]*opsJudge
+
+func newOpsJudges(base string, level levels, operations []*operation) opsJudges {
+	judges := opsJudges{}
+	for _, mode := range bothModes {
+		judges[mode] = newOpsJudge(base, level, mode, operations)
+	}
+	return judges
+}
+
+// of is the judge of an operation.
+func (y opsJudges) of(number int) *opsJudge { return y[opsMode(number)] }
+
+func newOpsJudge(base string, level levels, mode sandbox.Mode, operations []*operation) *opsJudge {
 	j := &opsJudge{base: base, level: level, places: map[string]bool{
-		filepath.Join(base, string(areaWork)):   true,
-		filepath.Join(base, string(areaSecond)): true,
-		filepath.Join(base, string(areaKept)):   false,
-		// Without namespaces nothing can be taken out of a writable folder.
-		filepath.Join(base, string(areaGuarded)): level == withNamespaces,
+		filepath.Join(base, string(areaKept)):    false,
 		filepath.Join(base, string(areaGranted)): true,
 	}}
+	if mode == sandbox.WorkspaceWrite {
+		j.places[filepath.Join(base, string(areaWork))] = true
+		j.places[filepath.Join(base, string(areaSecond))] = true
+		// Without namespaces nothing can be taken out of a writable folder.
+		j.places[filepath.Join(base, string(areaGuarded))] = level == withNamespaces
+	}
 	for _, op := range operations {
 		for _, o := range op.objects {
-			switch o.top {
-			case topRoot, topGranted:
+			switch {
+			case o.top == topRoot && mode == sandbox.WorkspaceWrite:
 				j.places[o.path] = true
-			case topProtected:
+			case o.top == topProtected:
 				j.places[o.path] = false
+			case o.top == topGranted && !j.writable(o.path): // otherwise there is nothing to grant
+				j.places[o.path] = true
 			}
 		}
 	}
@@ -69,12 +96,23 @@ func (j *opsJudge) allows(c opsChange) bool {
 }
 
 // governs reports whether the level can refuse a change at all. A FIFO is no file
-// of the mount that it lies in, and below a writable root Landlock allows it too.
+// of the mount that it lies in, and Landlock takes nothing out of what it allows.
 func (j *opsJudge) governs(c opsChange) bool {
 	if j.level != withNamespaces {
 		return !c.metadata
 	}
-	return !opensPipe(c) || !sandbox.Within(c.object.path, filepath.Join(j.base, string(areaGuarded)))
+	return !opensPipe(c) || !j.inWritable(c.object.path)
+}
+
+// inWritable reports whether a path lies in a place that may be changed, though
+// perhaps in another in that.
+func (j *opsJudge) inWritable(path string) bool {
+	for ; len(path) > len(j.base); path = filepath.Dir(path) {
+		if j.places[path] {
+			return true
+		}
+	}
+	return false
 }
 
 // opensPipe reports whether what a change is made by is opening a FIFO.
@@ -216,9 +254,10 @@ func errnoNames(errnos []syscall.Errno) (names []string) {
 // operations change although nothing outside is changed: whole those that are
 // a second name of a file inside, metadata those whose metadata a level leaves
 // open.
-func (j *opsJudge) excused(operations []*operation, plain map[int]opsOutcome) (whole, metadata map[string]bool) {
+func (y opsJudges) excused(operations []*operation, plain map[int]opsOutcome) (whole, metadata map[string]bool) {
 	whole, metadata = map[string]bool{}, map[string]bool{}
 	for _, op := range operations {
+		j := y.of(op.number)
 		if plain[op.number].step == opsPrepare || j.verdict(op, plain[op.number]).forced {
 			continue
 		}
@@ -237,4 +276,16 @@ func (j *opsJudge) excused(operations []*operation, plain map[int]opsOutcome) (w
 		}
 	}
 	return whole, metadata
+}
+
+// numberOf finds the operation that a path below the base belongs to, or a
+// negative number for what all share.
+func numberOf(path string) int {
+	for part := range strings.SplitSeq(path, "/") {
+		digits := strings.IndexFunc(part, func(r rune) bool { return r < '0' || r > '9' })
+		if n, err := strconv.Atoi(part[:max(digits, 0)]); err == nil {
+			return n
+		}
+	}
+	return -1
 }

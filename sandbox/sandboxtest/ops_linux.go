@@ -113,7 +113,7 @@ type opsTest struct {
 	orders     opsOrders
 	base       string // of the scene in which commands are confined
 	operations []*operation
-	judge      *opsJudge
+	judges     opsJudges
 	plain      map[int]opsOutcome // by number
 
 	mu    sync.Mutex // guards what follows
@@ -142,11 +142,11 @@ func runOpsHere(t *testing.T, c Config, w world) {
 	control, operations := o.scene(t, "plain")
 	before := opsRecords(t, control)
 	o.plain = o.perform(t, control, o.orders.numbers(), o.unconfined, o.spec(sandbox.DangerFullAccess)).outcomes
-	if changed := o.changed(newOpsJudge(control, level, operations), operations, before, opsRecords(t, control)); len(changed) == 0 && o.orders.Only < 0 {
+	if changed := o.changed(newOpsJudges(control, level, operations), operations, before, opsRecords(t, control)); len(changed) == 0 && o.orders.Only < 0 {
 		t.Error("with nothing confined nothing outside changed: this test cannot fail")
 	}
 	o.base, o.operations = o.scene(t, "caged")
-	o.judge = newOpsJudge(o.base, level, o.operations)
+	o.judges = newOpsJudges(o.base, level, o.operations)
 	before = opsRecords(t, o.base)
 	t.Run("confined", func(t *testing.T) {
 		for i, batch := range o.batches() {
@@ -156,7 +156,7 @@ func runOpsHere(t *testing.T, c Config, w world) {
 			})
 		}
 	})
-	o.wrong = append(o.wrong, o.changed(o.judge, o.operations, before, opsRecords(t, o.base))...)
+	o.wrong = append(o.wrong, o.changed(o.judges, o.operations, before, opsRecords(t, o.base))...)
 	o.tell(t)
 	if o.orders.Only < 0 {
 		o.checkOdds(t)
@@ -179,6 +179,7 @@ func (o *opsTest) scene(t *testing.T, name string) (base string, operations []*o
 
 // opsRun is one command that performed operations.
 type opsRun struct {
+	pid      int // as it knows itself
 	outcomes map[int]opsOutcome
 	result   sandbox.Result
 }
@@ -192,16 +193,20 @@ func (o *opsTest) perform(t *testing.T, base string, numbers []int, p sandbox.Pr
 	}
 	spec.Dir, spec.KeepOutput = filepath.Join(base, string(areaWork)), 64*len(numbers)+sandbox.DefaultKeep
 	result, stdout, stderr := start(t, p, spec)
-	outcomes, err := parseOpsOutcomes(stdout)
+	pid, outcomes, err := parseOps(stdout)
 	if err != nil || len(outcomes) != len(numbers) || stderr != "" {
 		t.Fatalf("the child told of %d operations of %d (%v): exit code %d, signal %q, stderr %q", len(outcomes), len(numbers), err, result.ExitCode, result.Signal, stderr)
 	}
-	return opsRun{outcomes, result}
+	return opsRun{pid, outcomes, result}
 }
 
 // opsBatch is what one confined command does: so little that all its denials
 // are listed one by one.
-type opsBatch []*operation
+type opsBatch struct {
+	mode       sandbox.Mode
+	operations []*operation
+	denials    int // at most
+}
 
 // Limits of a batch.
 const (
@@ -210,49 +215,61 @@ const (
 )
 
 func (o *opsTest) batches() (batches []opsBatch) {
-	var batch opsBatch
-	denials := 0
-	for _, op := range o.operations {
-		more := len(o.judge.verdict(op, o.plain[op.number]).denied)
-		if denials+more > opsBatchDenials || len(batch) == opsBatchSize {
-			batches, batch, denials = append(batches, batch), nil, 0
+	for _, mode := range bothModes {
+		batch := opsBatch{mode: mode}
+		for _, op := range o.operations {
+			if opsMode(op.number) != mode {
+				continue
+			}
+			more := len(o.judges.of(op.number).verdict(op, o.plain[op.number]).denied)
+			if batch.denials+more > opsBatchDenials || len(batch.operations) == opsBatchSize {
+				batches, batch = append(batches, batch), opsBatch{mode: mode}
+			}
+			batch.operations, batch.denials = append(batch.operations, op), batch.denials+more
 		}
-		batch, denials = append(batch, op), denials+more
+		if len(batch.operations) > 0 {
+			batches = append(batches, batch)
+		}
 	}
-	return append(batches, batch)
+	return batches
 }
 
 // try performs a batch and judges what came of it.
 func (o *opsTest) try(t *testing.T, batch opsBatch) {
-	spec := o.spec(sandbox.WorkspaceWrite)
+	spec := o.spec(batch.mode)
 	spec.RunID, spec.Session, spec.Policy = "ops", "ops", o.policy(t, batch)
 	// Where there are no namespaces sockets are refused in a way that is not
 	// observed; no operation needs one.
 	spec.Policy.Network = o.world.bare
 	var numbers []int
-	for _, op := range batch {
+	for _, op := range batch.operations {
 		numbers = append(numbers, op.number)
 	}
 	run := o.perform(t, o.base, numbers, o.confined, spec)
-	denials, foreign := attribute(run.result.Denials, o.base)
+	denials := map[int][]sandbox.Denial{}
+	for _, d := range run.result.Denials {
+		number := numberOf(strings.TrimPrefix(d.Path, o.base))
+		denials[number] = append(denials[number], d)
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if seen := run.result.Observation; seen.State != sandbox.ObservedFully {
 		o.wrong = append(o.wrong, fmt.Sprintf("a run was not observed as a whole: %+v", seen))
 	}
 	maps.Copy(o.got, run.outcomes)
-	for _, op := range batch {
-		if what := o.judge.disagreement(op, o.plain[op.number], run.outcomes[op.number], denials[op.number]); what != "" {
-			o.wrong = append(o.wrong, fmt.Sprintf("%v\n\t%s", op, what))
+	for _, op := range batch.operations {
+		if what := o.judges.of(op.number).disagreement(op, o.plain[op.number], run.outcomes[op.number], denials[op.number]); what != "" {
+			o.wrong = append(o.wrong, fmt.Sprintf("in %s mode, %v\n\t%s", batch.mode, op, what))
 		}
 		delete(denials, op.number)
 	}
-	for number, list := range denials {
-		foreign = append(foreign, list...)
-		o.wrong = append(o.wrong, fmt.Sprintf("denials name operation %d, which was not tried", number))
+	for _, list := range denials {
+		o.wrong = append(o.wrong, fmt.Sprintf("denials of nothing that was tried: %+v", list))
 	}
-	if len(foreign) > 0 {
-		o.wrong = append(o.wrong, fmt.Sprintf("denials of no operation: %+v", foreign))
+	for _, d := range run.result.Denials {
+		if d.PID != run.pid || d.Exe != filepath.Base(o.program) {
+			o.wrong = append(o.wrong, fmt.Sprintf("a denial of process %d (%s) is %+v", run.pid, o.program, d))
+		}
 	}
 }
 
@@ -260,11 +277,11 @@ func (o *opsTest) try(t *testing.T, batch opsBatch) {
 // policy names for one operation.
 func (o *opsTest) policy(t *testing.T, batch opsBatch) sandbox.Policy {
 	in := func(area opsArea) string { return filepath.Join(o.base, string(area)) }
-	p := sandbox.Policy{Mode: sandbox.WorkspaceWrite, Protected: []string{in(areaKept)}, Writable: []*sandbox.Root{identify(t, in(areaGranted))}}
+	p := sandbox.Policy{Mode: batch.mode, Protected: []string{in(areaKept)}, Writable: []*sandbox.Root{identify(t, in(areaGranted))}}
 	for _, area := range []opsArea{areaWork, areaSecond, areaGuarded} {
 		p.Roots = append(p.Roots, o.declare(t, in(area)))
 	}
-	for _, op := range batch {
+	for _, op := range batch.operations {
 		for _, object := range op.objects {
 			switch object.top {
 			case topRoot:
@@ -279,34 +296,16 @@ func (o *opsTest) policy(t *testing.T, batch opsBatch) sandbox.Policy {
 	return p
 }
 
-// attribute sorts denials by the operation that the name of their file begins
-// with.
-func attribute(denials []sandbox.Denial, base string) (of map[int][]sandbox.Denial, foreign []sandbox.Denial) {
-	of = map[int][]sandbox.Denial{}
-	for _, d := range denials {
-		number, ok := -1, false
-		for _, part := range strings.Split(strings.TrimPrefix(d.Path, base), "/") {
-			digits := strings.IndexFunc(part, func(r rune) bool { return r < '0' || r > '9' })
-			if n, err := strconv.Atoi(part[:max(digits, 0)]); err == nil {
-				number, ok = n, true
-				break
-			}
-		}
-		if !ok {
-			foreign = append(foreign, d)
-			continue
-		}
-		of[number] = append(of[number], d)
-	}
-	return of, foreign
-}
-
 // changed lists what is outside and not as it was.
-func (o *opsTest) changed(j *opsJudge, operations []*operation, before, after map[string]opsRecord) (changes []string) {
-	whole, metadata := j.excused(operations, o.plain)
+func (o *opsTest) changed(y opsJudges, operations []*operation, before, after map[string]opsRecord) (changes []string) {
+	whole, metadata := y.excused(operations, o.plain)
 	paths := maps.Clone(before)
 	maps.Copy(paths, after)
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		j := y[sandbox.WorkspaceWrite] // which changes the folders that all share
+		if number := numberOf(path); number >= 0 {
+			j = y.of(number)
+		}
 		if j.writable(j.base+path) || whole[path] {
 			continue
 		}
@@ -346,15 +345,15 @@ func (o *opsTest) checkOdds(t *testing.T) {
 		count[c.name] = &odds{}
 	}
 	for _, op := range o.operations {
-		n, plain := count[op.call.name], o.plain[op.number]
+		n, plain, j := count[op.call.name], o.plain[op.number], o.judges.of(op.number)
 		switch {
-		case o.judge.verdict(op, plain).forced:
+		case j.verdict(op, plain).forced:
 			n.refused++
 		case plain.errno != 0:
 			n.failed++
 		case o.got[op.number].errno != 0:
 			n.crossed++
-		case slices.ContainsFunc(op.call.steps(op)[0].changes, func(c opsChange) bool { return !o.judge.governs(c) && !o.judge.allows(c) }):
+		case slices.ContainsFunc(op.call.steps(op)[0].changes, func(c opsChange) bool { return !j.governs(c) && !j.allows(c) }):
 			n.open++
 		default:
 			n.allowed++

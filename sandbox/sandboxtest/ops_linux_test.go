@@ -29,7 +29,7 @@ func TestOpsDraw(t *testing.T) {
 }
 
 // opsCase makes an operation on one file, and a judge.
-func opsCase(call string, level levels, flags int, files ...opsFile) (*opsJudge, *operation) {
+func opsCase(call string, level levels, mode sandbox.Mode, flags int, files ...opsFile) (*opsJudge, *operation) {
 	i := slices.IndexFunc(opsCalls, func(c *opsCall) bool { return c.name == call })
 	op := &operation{base: "/s", call: opsCalls[i], flags: flags, first: files[0]}
 	for _, f := range files {
@@ -38,7 +38,7 @@ func opsCase(call string, level levels, flags int, files ...opsFile) (*opsJudge,
 	if len(files) > 1 {
 		op.second = files[1]
 	}
-	return newOpsJudge("/s", level, []*operation{op}), op
+	return newOpsJudge("/s", level, mode, []*operation{op}), op
 }
 
 func opsAt(path string, kind opsKind) opsFile {
@@ -96,12 +96,24 @@ func TestOpsVerdict(t *testing.T) {
 		{"changing the mode outside", "chmod", withNamespaces, 0, []opsFile{opsAt("work-outside/f", isFile)}, 0, true, none(unix.EROFS)},
 		{"changing the mode outside", "chmod", withoutNamespaces, 0, []opsFile{opsAt("work-outside/f", isFile)}, 0, false, nil},
 		{"changing the mode of a root", "chmod", everywhere, 0, []opsFile{opsNamed(topRoot, opsAt("tops/d", isFolder))}, 0, false, nil},
+		{"read-only: writing to a root", "open", withNamespaces, unix.O_WRONLY, []opsFile{opsAt("work/f", isFile)}, 0, true, none(unix.EROFS)},
+		{"read-only: writing to a root", "open", withoutNamespaces, unix.O_WRONLY, []opsFile{opsAt("work/f", isFile)}, 0, true, none(unix.EACCES)},
+		{"read-only: writing to what was granted", "open", everywhere, unix.O_WRONLY, []opsFile{opsNamed(topGranted, opsAt("work/f", isFile))}, 0, false, nil},
+		{"read-only: writing in what was granted", "open", everywhere, creates, []opsFile{opsAt("granted/f", isAbsent)}, 0, false, nil},
+		{"read-only: removing what was granted", "unlink", withNamespaces, 0, []opsFile{opsNamed(topGranted, opsAt("work/f", isFile))}, 0, true, none(unix.EROFS, unix.EBUSY)},
+		{"removing what was granted", "unlink", withNamespaces, 0, []opsFile{opsNamed(topGranted, opsAt("tops/f", isFile))}, 0, true, none(unix.EROFS, unix.EBUSY)},
+		{"removing what was granted but is inside", "unlink", everywhere, 0, []opsFile{opsNamed(topGranted, opsAt("work/f", isFile))}, 0, false, nil},
+		{"writing to what was granted of the protected", "open", everywhere, unix.O_WRONLY, []opsFile{opsNamed(topGranted, opsAt("guarded/kept/f", isFile))}, 0, false, nil},
 	} {
 		for _, level := range []levels{withNamespaces, withoutNamespaces} {
 			if test.level&level == 0 {
 				continue
 			}
-			j, op := opsCase(test.call, level, test.flags, test.files...)
+			mode := sandbox.WorkspaceWrite
+			if strings.HasPrefix(test.what, "read-only: ") {
+				mode = sandbox.ReadOnly
+			}
+			j, op := opsCase(test.call, level, mode, test.flags, test.files...)
 			plain := opsOutcome{errno: test.failed}
 			if test.failed != 0 {
 				plain.step = op.call.steps(op)[0].name
@@ -153,7 +165,7 @@ func TestOpsDisagreement(t *testing.T) {
 		{"failing by itself", inside, opsOutcome{"open", unix.EACCES}, opsOutcome{"open", unix.EACCES}, nil, true},
 		{"failing by itself, but let through", inside, opsOutcome{"open", unix.EACCES}, fine, nil, false},
 	} {
-		j, op := opsCase("open", withNamespaces, unix.O_WRONLY, test.file)
+		j, op := opsCase("open", withNamespaces, sandbox.WorkspaceWrite, unix.O_WRONLY, test.file)
 		if what := j.disagreement(op, test.plain, test.got, test.denials); (what == "") != test.agree {
 			t.Errorf("%s: got %q", test.what, what)
 		}
@@ -178,7 +190,7 @@ func TestOpsRecords(t *testing.T) {
 		op := &operation{base: base, objects: []*opsObject{file.object}}
 		buildOps(t, base, []*operation{op})
 		before := opsRecords(t, base)
-		o, j := &opsTest{}, newOpsJudge(base, withNamespaces, nil)
+		o, j := &opsTest{}, newOpsJudges(base, withNamespaces, nil)
 		if changes := o.changed(j, nil, before, opsRecords(t, base)); len(changes) > 0 {
 			t.Errorf("nothing: got %q", changes)
 		}
