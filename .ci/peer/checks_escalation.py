@@ -1,9 +1,11 @@
 """requestEscalation, and the denials that make it worth asking."""
 
 import os
+import subprocess
 
 from group import group
 from questions import allow, choose
+from world import GIT
 
 WORKSPACE_WRITE = 'sandbox_mode = "workspace-write"\n'
 
@@ -45,6 +47,12 @@ def observed(t, c, world):
     found = [d for d in result["sandbox"].get("denials", []) if d.get("path") == world.path("outside/swallowed")]
     t.equal("a denial that the command swallowed, folded", [(d["evidence"], d["count"], d["exe"]) for d in found], [("observed", 3, "bash")])
     t.equal("it made a difference all the same", (result["exitCode"], result["sandbox"]["denied"]), (0, True))
+    subprocess.run(GIT + ["init", "-q"], cwd=world.workspace, env=world.env, check=True)
+    result = c.call("runCommand", {"command": "git status -s", "mode": "read-only"})
+    t.equal("what a program does without makes no difference", (result["sandbox"]["denied"], [d.get("incidental") for d in result["sandbox"].get("denials", [])], "escalation" in result),
+            (False, [True], False))
+    result = c.call("runCommand", {"command": "touch f; git add f", "mode": "read-only"})
+    t.equal("unless it does not", result["sandbox"]["denied"], True)
     result = c.call("runCommand", {"command": "echo 'x: Permission denied' >&2; exit 1"})
     t.equal("a text is no denial", (result["sandbox"]["denied"], "denials" in result["sandbox"]), (False, False))
 

@@ -106,6 +106,8 @@ def questions_answered(t):
         result = pending.result()
         got = result["status"], result["approval"]["outcome"], result["approval"]["by"], a.ran()
         t.equal(what, got, (status, outcome, by, status == "completed"))
+        if what == "reject_once":
+            t.equal("a refused run has the hash that was asked for", result["policyHash"], asked["params"]["policyHash"])
         return result
 
     def result(value):
