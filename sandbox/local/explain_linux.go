@@ -69,7 +69,7 @@ func remedies(err error) []string {
 	}
 	switch errno {
 	case unix.ESTALE:
-		return []string{"reopen the workspace folder in the editor, so that it is declared anew"}
+		return []string{"reopen the workspace folder in the editor, so that it is declared anew; ask again for what was granted"}
 	case unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN:
 		return []string{"end other programs or raise the limits on open files and processes, then try again"}
 	}

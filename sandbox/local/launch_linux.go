@@ -162,7 +162,7 @@ type StepError struct {
 
 func (e *StepError) Error() string {
 	if e.Errno == syscall.ESTALE {
-		return fmt.Sprintf("%s: it is not the folder that was declared (it was replaced); reopen the folder", e.Step)
+		return fmt.Sprintf("%s: it is not what was declared or granted (it was replaced); reopen the folder, or ask again", e.Step)
 	}
 	return fmt.Sprintf("%s: %v", e.Step, e.Errno)
 }
