@@ -48,6 +48,7 @@ func (w *Wrapper) Skipped() []Skip {
 
 // look finds out which paths a run gets. state is confine's own folder.
 func (o Options) look(plan *view.Plan, state string) (e extras) {
+	temporary, _ := filepath.EvalSymlinks("/tmp") // empty if there is none
 	closed := append(slices.Clone(plan.Hidden), "/tmp", "/dev", "/proc", "/sys")
 	e.readOnly = e.take(o.ReadOnly, func(path string, info fs.FileInfo) string {
 		for _, folder := range closed {
@@ -62,6 +63,8 @@ func (o Options) look(plan *view.Plan, state string) (e extras) {
 			return "it belongs to the kernel"
 		case !info.IsDir() && !info.Mode().IsRegular():
 			return "it is neither a folder nor a regular file"
+		case !info.IsDir() && filepath.Dir(path) == temporary:
+			return "bubblewrap cannot safely show a file at the top of the session's temporary files"
 		}
 		return ""
 	})
@@ -77,6 +80,23 @@ func (o Options) look(plan *view.Plan, state string) (e extras) {
 		e.devices = append(e.devices, taken.path)
 	}
 	return e
+}
+
+// usable lists the caches in which nothing has a place of its own. The session's
+// layer over another one could hide that place or hold a link there; for such a
+// run the cache is the host's, read-only.
+func (o Options) usable(caches []local.Cache, policy sandbox.Policy) []local.Cache {
+	return slices.DeleteFunc(slices.Clone(caches), func(c local.Cache) bool {
+		for _, root := range slices.Concat(policy.Writable, policy.Readable) {
+			if sandbox.Within(root.Path, c.Path) {
+				return true
+			}
+		}
+		return slices.ContainsFunc(o.ReadOnly, func(path string) bool {
+			real, err := filepath.EvalSymlinks(path)
+			return err == nil && sandbox.Within(real, c.Path)
+		})
+	})
 }
 
 // take resolves paths and keeps those that refuse, which returns a reason or

@@ -56,6 +56,7 @@ func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.Caches = w.options.usable(r.Caches, r.Policy)
 	plan, err := view.Of(r)
 	if err != nil {
 		return nil, err

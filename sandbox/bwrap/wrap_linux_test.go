@@ -201,3 +201,40 @@ func TestExtras(t *testing.T) {
 		t.Errorf("the claims do not tell what was skipped: %q", claims.Remedies)
 	}
 }
+
+// TestCachesWithPlaces gives a file in a cache: for such a run the cache is not the
+// session's.
+func TestCachesWithPlaces(t *testing.T) {
+	dir := folder(t)
+	granted := filepath.Join(dir, "a", "file")
+	for _, cache := range []string{"a", "b", "c"} {
+		if err := os.Mkdir(filepath.Join(dir, cache), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(granted, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := local.Request{Namespaces: true, Tmp: "/var/tmp", Policy: sandbox.Policy{Mode: sandbox.WorkspaceWrite}}
+	for _, cache := range []string{"a", "b", "c"} {
+		r.Caches = append(r.Caches, local.Cache{Path: filepath.Join(dir, cache), Layer: "/layers/" + cache})
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(granted, &st); err != nil {
+		t.Fatal(err)
+	}
+	r.Policy.Writable = []*sandbox.Root{{Path: granted, File: true, Dev: uint64(st.Dev), Ino: st.Ino}}
+	l, err := wrapper(t, 7, Options{ReadOnly: []string{filepath.Join(dir, "b")}}).Wrap(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := " " + strings.Join(l.Runner.Args, " ") + " "
+	for cache, layered := range map[string]bool{"a": false, "b": false, "c": true} {
+		if strings.Contains(args, " --bind /layers/"+cache+" ") != layered {
+			t.Errorf("the session's layer over %s is there: %v", cache, !layered)
+		}
+	}
+	if !strings.Contains(args, " --bind "+granted+" "+granted+" ") {
+		t.Error("the file is not granted")
+	}
+}
