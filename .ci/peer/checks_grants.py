@@ -199,6 +199,29 @@ def grants_network(t):
 
 
 @group
+def grants_shown(t):
+    """Paths that do not fit into text, and refusals of one step after the other."""
+    g = Granting(t, lambda world: "echo x > '%s/new'" % world.outside)
+    paths = [g.world.path("outside/%d-%s" % (n, "long" * 50)) for n in range(16)]
+    for path in paths:
+        os.mkdir(path)
+    pending, asked = g.ask({"write": paths})
+    p = asked["params"]
+    t.equal("the question names all", p["wanted"]["additional"]["write"], paths)
+    t.equal("and says how many text has no room for", p.get("unshown"), sum(path not in p["text"] for path in paths))
+    choose(g.c, asked, "reject_once")
+    pending.result()
+    for path in paths[:5]:
+        pending, asked = g.ask({"write": [path]})
+        t.check("a question that fits says nothing of room", "unshown" not in asked["params"])
+        choose(g.c, asked, "reject_once")
+        pending.result()
+    result = g.c.call("requestEscalation", g.params({"write": [paths[5]]}))
+    t.equal("after six refusals in a row nobody is asked about the command", (result["status"], result["approval"]["by"], g.asked()), ("refused", "memory", 6))
+    g.c.close()
+
+
+@group
 def grants_stock(t):
     """By a message: only if all of the paths fit into it whole."""
     world = t.world(WORKSPACE_WRITE)
