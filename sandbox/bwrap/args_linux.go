@@ -108,6 +108,12 @@ func (a *arguments) proc() []string {
 // read-only, which then is.
 func (a *arguments) mounts() (args []string, err error) {
 	list := slices.Clone(a.plan.Mounts)
+	for _, folder := range a.extra.between(a.plan) {
+		byPath := func(m view.Mount, path string) int { return strings.Compare(m.Path, path) }
+		if i, found := slices.BinarySearchFunc(list, folder, byPath); !found {
+			list = slices.Insert(list, i, view.Mount{Path: folder, Source: folder, Writable: true, Why: "holding " + strconv.Quote(folder)})
+		}
+	}
 	for _, extra := range a.extra.readOnly {
 		list = append(list, view.Mount{Path: extra.path, Source: extra.path, File: extra.file, Why: "showing " + strconv.Quote(extra.path)})
 	}

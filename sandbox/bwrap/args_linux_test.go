@@ -67,6 +67,13 @@ func TestArguments(t *testing.T) {
 				"--dev /dev --perms 1777 --size 1000 --tmpfs /dev/shm --dev-bind /dev/kvm /dev/kvm " +
 				"--proc /proc --ro-bind /proc/sys /proc/sys --ro-bind /proc/irq /proc/irq " + mounted +
 				"--ro-bind /home/me/work/vendor /home/me/work/vendor " + closed},
+		{"with a path of the person's deeper down", arguments{request: inSession, plan: &example,
+			extra: extras{readOnly: []shown{{"/home/me/work/a/b/vendor", false}, {"/home/me/work/a/c", true}, {"/opt/a/b", false}}}},
+			begin + "--unshare-all --share-net " + dropped + hidden + devAndProc +
+				"--bind /state/s/1/merged /home/me/.cache/go --bind /home/me/work /home/me/work --ro-bind /home/me/work/.envrc /home/me/work/.envrc " +
+				"--bind /home/me/work/a /home/me/work/a --bind /home/me/work/a/b /home/me/work/a/b " +
+				"--ro-bind /run/current-system /run/current-system --bind /state/s/tmp /tmp --bind /tmp/other /tmp/other " +
+				"--ro-bind /home/me/work/a/b/vendor /home/me/work/a/b/vendor --ro-bind /home/me/work/a/c /home/me/work/a/c --ro-bind /opt/a/b /opt/a/b " + closed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.args.version == (version{}) {

@@ -48,30 +48,37 @@ func (w *Wrapper) Skipped() []Skip {
 
 // look finds out which paths a run gets. state is confine's own folder.
 func (o Options) look(plan *view.Plan, state string) (e extras) {
-	temporary, _ := filepath.EvalSymlinks("/tmp") // empty if there is none
-	closed := append(slices.Clone(plan.Hidden), "/tmp", "/dev", "/proc", "/sys")
-	e.readOnly = e.take(o.ReadOnly, func(path string, info fs.FileInfo) string {
-		for _, folder := range closed {
-			if real, err := filepath.EvalSymlinks(folder); err == nil && sandbox.Within(real, path) {
+	covered := append(slices.Clone(plan.Hidden), real("/tmp"), view.SharedMemory)
+	e.readOnly = e.take(o.ReadOnly, func(set, path string, info fs.FileInfo) string {
+		for _, folder := range append(covered, "/dev", "/proc", "/sys") {
+			if sandbox.Within(folder, path) {
 				return fmt.Sprintf("it would show %q as the host has it", folder)
 			}
 		}
+		for _, folder := range covered {
+			if sandbox.Within(path, folder) && !sandbox.Within(set, folder) {
+				// A command can make a link where it may write.
+				return fmt.Sprintf("it leads into %q, which is hidden; name the path there", folder)
+			}
+		}
 		switch {
-		case state != "" && sandbox.Within(path, state):
+		case state != "" && sandbox.Within(path, real(state)):
 			return "it belongs to confine"
 		case sandbox.Within(path, "/proc"), sandbox.Within(path, "/dev") && !sandbox.Within(path, view.SharedMemory):
 			return "it belongs to the kernel"
 		case !info.IsDir() && !info.Mode().IsRegular():
 			return "it is neither a folder nor a regular file"
-		case !info.IsDir() && filepath.Dir(path) == temporary:
+		case !info.IsDir() && filepath.Dir(path) == real("/tmp"):
 			return "bubblewrap cannot safely show a file at the top of the session's temporary files"
 		}
 		return ""
 	})
-	for _, taken := range e.take(o.Devices, func(path string, info fs.FileInfo) string {
+	for _, taken := range e.take(o.Devices, func(set, path string, info fs.FileInfo) string {
 		switch {
 		case info.Mode()&fs.ModeDevice == 0:
 			return "it is not a device"
+		case path != set && !sandbox.Within(set, "/dev"):
+			return "it is a link; name the device"
 		case sandbox.Within(path, "/dev/pts"):
 			return "it is somebody's terminal"
 		}
@@ -80,6 +87,36 @@ func (o Options) look(plan *view.Plan, state string) (e extras) {
 		e.devices = append(e.devices, taken.path)
 	}
 	return e
+}
+
+// between lists the folders between what a run may write to and the paths that
+// are to stay read-only in it. Each is mounted on itself: a mount point cannot be
+// renamed, with which the path would be out of its way.
+func (e extras) between(plan *view.Plan) []string {
+	var folders []string
+	for _, narrowed := range e.readOnly {
+		top := ""
+		for _, m := range plan.Mounts { // inner ones come later
+			if sandbox.Within(narrowed.path, m.Path) {
+				if top = ""; m.Writable && m.Source == m.Path && !m.File {
+					top = m.Path
+				}
+			}
+		}
+		for folder := filepath.Dir(narrowed.path); top != "" && folder != top && sandbox.Within(folder, top); folder = filepath.Dir(folder) {
+			folders = append(folders, folder)
+		}
+	}
+	slices.Sort(folders)
+	return slices.Compact(folders)
+}
+
+// real follows links; a path that leads nowhere stays as it is.
+func real(path string) string {
+	if path, err := filepath.EvalSymlinks(path); err == nil {
+		return path
+	}
+	return path
 }
 
 // usable lists the caches in which nothing has a place of its own. The session's
@@ -93,20 +130,19 @@ func (o Options) usable(caches []local.Cache, policy sandbox.Policy) []local.Cac
 			}
 		}
 		return slices.ContainsFunc(o.ReadOnly, func(path string) bool {
-			real, err := filepath.EvalSymlinks(path)
-			return err == nil && sandbox.Within(real, c.Path)
+			return sandbox.Within(real(path), c.Path)
 		})
 	})
 }
 
-// take resolves paths and keeps those that refuse, which returns a reason or
-// nothing, lets pass.
-func (e *extras) take(paths []string, refuse func(path string, info fs.FileInfo) string) (kept []shown) {
+// take resolves paths and keeps those for which refuse gives no reason. It is told
+// each as it was set and as it is.
+func (e *extras) take(paths []string, refuse func(set, path string, info fs.FileInfo) string) (kept []shown) {
 	for _, path := range paths {
-		real, err := filepath.EvalSymlinks(path)
+		target, err := filepath.EvalSymlinks(path)
 		var info fs.FileInfo
 		if err == nil {
-			info, err = os.Stat(real)
+			info, err = os.Stat(target)
 		}
 		reason := ""
 		switch {
@@ -115,13 +151,13 @@ func (e *extras) take(paths []string, refuse func(path string, info fs.FileInfo)
 		case err != nil:
 			reason = fmt.Sprintf("it cannot be looked at (%v)", err)
 		default:
-			reason = refuse(real, info)
+			reason = refuse(filepath.Clean(path), target, info)
 		}
 		if reason != "" {
 			e.skipped = append(e.skipped, Skip{path, reason})
 			continue
 		}
-		kept = append(kept, shown{real, !info.IsDir()})
+		kept = append(kept, shown{target, !info.IsDir()})
 	}
 	return kept
 }

@@ -19,7 +19,8 @@ type stage struct {
 	outside, covered string
 }
 
-func newStage(t *testing.T, o local.Options) *stage {
+// readOnly are paths below outside that the person wants read-only.
+func newStage(t *testing.T, o local.Options, readOnly ...string) *stage {
 	t.Helper()
 	needBubblewrap(t)
 	s := &stage{outside: folder(t, "/var/tmp"), covered: folder(t, "/tmp")}
@@ -27,8 +28,12 @@ func newStage(t *testing.T, o local.Options) *stage {
 	if err := os.Mkdir(o.StateDir, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	var options bwrap.Options
+	for _, path := range readOnly {
+		options.ReadOnly = append(options.ReadOnly, filepath.Join(s.outside, path))
+	}
 	var err error
-	if s.engine, err = local.New(bwrap.New(bwrap.Options{}), o); err != nil {
+	if s.engine, err = local.New(bwrap.New(options), o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -122,6 +127,28 @@ func TestRootsBelowTmp(t *testing.T) {
 			if !exists(root + "/written") {
 				t.Errorf("nothing was written to %s", root)
 			}
+		}
+	}
+}
+
+// TestPathsThatThePersonNarrows tries to write to them, also by moving away the
+// folder that holds them.
+func TestPathsThatThePersonNarrows(t *testing.T) {
+	for _, level := range []local.Options{{}, {NoNamespaces: true}} {
+		s := newStage(t, level, "work/a/b/vendor")
+		vendor := filepath.Join(s.outside, "work/a/b/vendor")
+		if err := errors.Join(os.MkdirAll(vendor, 0o755), os.WriteFile(vendor+"/file", []byte("host"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		result, err := s.run(t, filepath.Join(s.outside, "work"), "for f in a a/b a/b/vendor; do mv $f other; done; echo gone > a/b/vendor/file; rm -r a/b/vendor; rm -rf a; echo done > a/new && echo done > a/b/new && mv a/b/new new")
+		if err != nil || result.ExitCode != 0 {
+			t.Fatalf("%+v, %v", result, err)
+		}
+		if data, err := os.ReadFile(vendor + "/file"); err != nil || string(data) != "host" {
+			t.Errorf("namespaces %v: the file holds %q, %v", !level.NoNamespaces, data, err)
+		}
+		if !exists(filepath.Join(s.outside, "work/a/new")) {
+			t.Error("the folders around cannot be written to")
 		}
 	}
 }

@@ -26,9 +26,11 @@ func wrapper(t *testing.T, landlock int, o Options) *Wrapper {
 }
 
 // folder is one outside /tmp, which a view covers.
-func folder(t *testing.T) string {
+func folder(t *testing.T) string { return folderIn(t, "/var/tmp") }
+
+func folderIn(t *testing.T, parent string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "confine-bwrap-")
+	dir, err := os.MkdirTemp(parent, "confine-bwrap-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,13 +169,19 @@ func TestExtras(t *testing.T) {
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	covered := folderIn(t, "/tmp")
+	for link, target := range map[string]string{dir + "/into": covered, dir + "/device": "/dev/zero"} {
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w := wrapper(t, 7, Options{
-		ReadOnly: []string{dir + "/ro", file, link, dir + "/absent", fifo, "/", "/dev", "/proc/sys", "/tmp", dir + "/state/own"},
-		Devices:  []string{"/dev/null", "/dev", file, "/dev/absent", "/dev/pts/0"},
+		ReadOnly: []string{dir + "/ro", file, link, dir + "/absent", fifo, "/", "/dev", "/proc/sys", "/tmp", dir + "/state/own", covered, dir + "/into"},
+		Devices:  []string{"/dev/null", "/dev", file, "/dev/absent", "/dev/pts/0", dir + "/device"},
 	})
 	l, list := steps(t, w, local.Request{Namespaces: true, State: dir + "/state", Tmp: "/var/tmp", Policy: sandbox.Policy{Mode: sandbox.WorkspaceWrite}})
 	args := " " + strings.Join(l.Runner.Args, " ") + " "
-	for _, want := range []string{dir + "/ro", file} {
+	for _, want := range []string{dir + "/ro", file, covered} {
 		if !strings.Contains(args, " --ro-bind "+want+" "+want+" ") {
 			t.Errorf("%s is not shown read-only", want)
 		}
@@ -188,7 +196,10 @@ func TestExtras(t *testing.T) {
 		t.Error("the device may not be written to")
 	}
 	skipped := w.Skipped() // without confine's own folder, which it does not know
-	for _, want := range []string{dir + "/absent: it does not exist", fifo + ": it is neither", "/: it would show", "/dev: it would show", "/proc/sys: it belongs to the kernel",
+	if strings.Contains(args, "/dev/zero") {
+		t.Errorf("a link in the workspace opened something: %s", args)
+	}
+	for _, want := range []string{dir + "/into: it leads into", dir + "/device: it is a link", dir + "/absent: it does not exist", fifo + ": it is neither", "/: it would show", "/dev: it would show", "/proc/sys: it belongs to the kernel",
 		"/tmp: it would show", "/dev: it is not a device", file + ": it is not a device", "/dev/absent: it does not exist"} {
 		if !slices.ContainsFunc(skipped, func(s Skip) bool { return strings.HasPrefix(s.String(), want) }) {
 			t.Errorf("%q is not among the skipped: %q", want, skipped)
