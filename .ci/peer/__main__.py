@@ -44,6 +44,7 @@ import checks_running  # noqa: E402,F401
 import checks_output  # noqa: E402,F401
 import checks_runs  # noqa: E402,F401
 import checks_questions  # noqa: E402,F401
+import checks_example  # noqa: E402,F401
 import checks_escalation  # noqa: E402,F401
 import checks_grants  # noqa: E402,F401
 import checks_stock  # noqa: E402,F401
@@ -61,7 +62,9 @@ def main():
     if not options.program:
         arguments.error("no program is given")
     top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    kit = Kit(os.path.abspath(options.program), Schema(os.path.join(top, "docs", "protocol.schema.json")), options.p)
+    docs = os.path.join(top, "docs")
+    schema = Schema(os.path.join(docs, "protocol.schema.json"))
+    kit = Kit(os.path.abspath(options.program), schema, os.path.join(docs, "protocol.md"), options.p)
     chosen = [g for g in groups if not options.g or any(part in g.__name__ for part in options.g)]
     passed = failed = 0
     try:

@@ -16,8 +16,8 @@ STOCK = {}  # the capabilities of a client that knows nothing of the page
 class Kit:
     """What every world is made with: the program, the schema, and a folder that goes away."""
 
-    def __init__(self, program, schema, provider=None):
-        self.program, self.schema, self.provider = program, schema, provider
+    def __init__(self, program, schema, page, provider=None):
+        self.program, self.schema, self.page, self.provider = program, schema, page, provider
         # Not below /tmp, of which a session has its own.
         folder = os.environ.get("TMPDIR") or os.path.expanduser("~/.cache")
         os.makedirs(folder, exist_ok=True)
