@@ -176,7 +176,7 @@ func (d diagnosis) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "Settings\n")
 	for _, s := range d.Settings {
-		printRow(w, "  %-15s  %-18v  %s", s.Key, s.Value, printable(s.Origin))
+		printRow(w, "  %-15s  %-18s  %s", s.Key, printable(fmt.Sprint(s.Value)), printable(s.Origin))
 	}
 	if d.Paths.SettingsExists {
 		fmt.Fprintf(w, "  file: %s\n", printable(d.Paths.Settings))
