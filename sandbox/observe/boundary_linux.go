@@ -196,9 +196,7 @@ func newAllowed(run local.Watched) *allowed {
 		}
 	}
 	for _, root := range run.Policy.Roots {
-		// Rules add up, so that nothing can be protected below a folder that is
-		// allowed: without namespaces such a folder stays closed.
-		if run.Policy.Mode == sandbox.WorkspaceWrite && (run.Namespaces || !protects(run.Policy, root.Path)) {
+		if run.Policy.Mode == sandbox.WorkspaceWrite {
 			add(root.Path)
 		}
 	}
@@ -209,11 +207,6 @@ func newAllowed(run local.Watched) *allowed {
 		add(path)
 	}
 	return a
-}
-
-// protects reports whether something below a root is to stay read-only.
-func protects(p sandbox.Policy, root string) bool {
-	return slices.ContainsFunc(p.Protected, func(path string) bool { return sandbox.Within(path, root) })
 }
 
 // holds reports whether a path is in an allowed place, by its text.

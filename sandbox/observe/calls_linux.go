@@ -2,6 +2,7 @@ package observe
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/confine-dev/confine/sandbox/restrict"
 	"golang.org/x/sys/unix"
@@ -39,6 +40,18 @@ type request struct {
 	addr   uint64 // connecting: where the address lies
 	size   uint64 // connecting: how long it is
 	attr   uint64 // attributing: where its name lies
+}
+
+// looked is the first name as the kernel looks it up: a slash behind it makes links
+// be followed after all, unless it is the name itself that is to change.
+func (r request) looked(text string) name {
+	n := r.first
+	switch {
+	case r.kind == making, r.kind == removing, r.kind == renaming, r.kind == opening && r.flags&unix.O_CREAT != 0:
+	case strings.HasSuffix(text, "/"):
+		n.follow = true
+	}
+	return n
 }
 
 // name is a path as a call has it.

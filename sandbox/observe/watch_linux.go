@@ -40,7 +40,7 @@ type watch struct {
 
 // Reasons for calls that could not be judged.
 const (
-	unreadable = "the memory of a process that is not dumpable cannot be read"
+	unreadable = "a process that is not dumpable, or that the host lets nobody trace, cannot be looked into"
 	starved    = "confine could not open what a call was about"
 	tooLong    = "a name had more links than are followed"
 )
@@ -245,13 +245,16 @@ func (w *watch) files(tid int, r request, first, second, attr string) (found []s
 func (w *watch) permitted(r request, from, to *place, attr string) bool {
 	if w.run.Namespaces {
 		host, errno := onHost(from)
+		w.missed(errno)
 		if errno != 0 {
 			return false
 		}
 		defer host.close()
 		from = host
 		if to != nil {
-			if host, errno = onHost(to); errno != 0 {
+			host, errno := onHost(to)
+			w.missed(errno)
+			if errno != 0 {
 				return false
 			}
 			defer host.close()

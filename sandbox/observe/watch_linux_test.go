@@ -142,6 +142,40 @@ func TestMistakesDoNotStopTheCommand(t *testing.T) {
 	})
 }
 
+// TestStarved takes away the descriptors that the observer needs.
+func TestStarved(t *testing.T) {
+	levels(t, func(t *testing.T, s *scene) {
+		var limit unix.Rlimit
+		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) })
+		s.change = func(w *watch) {
+			calls, judge := 0, w.judge
+			w.judge = func(n *notification) []sandbox.Denial {
+				switch calls++; calls {
+				case 2:
+					unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max})
+				case 4:
+					unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+				}
+				return judge(n)
+			}
+		}
+		var actions []string
+		for i := range 4 {
+			actions = append(actions, fmt.Sprintf("creat %s/%d", s.out, i))
+		}
+		answers, observed := s.act(actions...)
+		if !slices.Equal(answers, slices.Repeat([]string{s.errno()}, 4)) {
+			t.Errorf("the command got %v", answers)
+		}
+		if len(observed.Denials) != 2 || observed.State != sandbox.ObservedPartly || !strings.Contains(observed.Reason, "could not open what a call was about (2 calls)") {
+			t.Errorf("%s (%s): %v", observed.State, observed.Reason, observed.Denials)
+		}
+	})
+}
+
 func TestChangingTexts(t *testing.T) {
 	levels(t, func(t *testing.T, s *scene) {
 		// Both have the same length.
@@ -263,7 +297,7 @@ func TestNotDumpable(t *testing.T) {
 		seen := len(observed.Denials)
 		switch {
 		case seen == 2 && (s.view || os.Geteuid() == 0):
-		case seen == 1 && observed.State == sandbox.ObservedPartly && strings.Contains(observed.Reason, "cannot be read (2 calls)"):
+		case seen == 1 && observed.State == sandbox.ObservedPartly && strings.Contains(observed.Reason, "cannot be looked into (2 calls)"):
 		default:
 			t.Errorf("%s (%s): %v", observed.State, observed.Reason, observed.Denials)
 		}
