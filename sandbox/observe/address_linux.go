@@ -165,7 +165,8 @@ func (n network) path(tid int, text string, root int) []sandbox.Denial {
 		}
 		text = folder + "/" + text
 	}
-	fd, err := unix.Open(text, unix.O_PATH|unix.O_CLOEXEC, 0)
+	// Names in /proc would mean something of ours.
+	fd, err := unix.Openat2(unix.AT_FDCWD, text, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
 	if err != nil {
 		return nil
 	}
