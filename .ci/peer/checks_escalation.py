@@ -57,37 +57,43 @@ def observed(t, c, world):
     t.equal("a text is no denial", (result["sandbox"]["denied"], "denials" in result["sandbox"]), (False, False))
 
 
+REQUEST = {"runId": "first", "sandboxPermissions": "danger-full-access", "justification": "it goes beside"}
+
+
+def writes_outside(world):
+    """A command that writes its environment, input and folder outside; the file, and the folder to run it in."""
+    file, sub = world.path("outside/file"), world.path("workspace/sub")
+    os.mkdir(sub)
+    return 'echo "$GIVEN" > "%s" && cat >> "%s" && pwd >> "%s"' % (file, file, file), file, sub
+
+
 @group
 def escalation(t):
+    """What is wrong, what needs no question, and a refusal."""
     world = t.world(WORKSPACE_WRITE)
     c = t.open(world)
-    file = world.path("outside/file")
-    command = 'echo "$GIVEN" > "%s" && cat >> "%s" && pwd >> "%s"' % (file, file, file)
-    sub = world.path("workspace/sub")
-    os.mkdir(sub)
+    command, file, sub = writes_outside(world)
     first = c.call("runCommand", {"command": command, "runId": "first", "env": {"GIVEN": "given"}, "stdin": "typed\n", "cwd": sub,
                                   "timeoutMs": 7000, "session": "s"})
     t.equal("the first run is denied", first["sandbox"]["denied"], True)
-    request = {"runId": "first", "sandboxPermissions": "danger-full-access", "justification": "it goes beside"}
-
     # What is wrong.
     for what, change in [("an unknown run", {"runId": "none"}), ("no run", {"runId": None}), ("no justification", {"justification": None}),
                          ("an empty justification", {"justification": ""}), ("no mode", {"sandboxPermissions": None}),
                          ("an unknown mode", {"sandboxPermissions": "wide"}), ("a mode that is never wider", {"sandboxPermissions": "read-only"}), ("an id that is known", {"newRunId": "first"}),
                          ("an id that is none", {"newRunId": "a b"})]:
-        params = {k: v for k, v in {**request, **change}.items() if v is not None}
+        params = {k: v for k, v in {**REQUEST, **change}.items() if v is not None}
         t.wrong_params(c, what, "requestEscalation", params)
     c.call("runCommand", {"command": "sleep 600", "background": True, "runId": "going"})
-    t.wrong_params(c, "a run that is going on", "requestEscalation", {**request, "runId": "going"}, "going")
+    t.wrong_params(c, "a run that is going on", "requestEscalation", {**REQUEST, "runId": "going"}, "going")
     other = t.open(world)
-    t.wrong_params(other, "a run of another connection", "requestEscalation", request, "first")
+    t.wrong_params(other, "a run of another connection", "requestEscalation", REQUEST, "first")
     other.close()
     t.equal("nobody was asked", questions_of(c), [])
-    t.equal("no wider gives the first result", c.call("requestEscalation", {**request, "sandboxPermissions": "workspace-write"}), first)
+    t.equal("no wider gives the first result", c.call("requestEscalation", {**REQUEST, "sandboxPermissions": "workspace-write"}), first)
     t.equal("and nobody was asked", questions_of(c), [])
 
-    # Refused, then allowed.
-    pending = c.request("requestEscalation", {**request, "newRunId": "second"})
+    # Refused.
+    pending = c.request("requestEscalation", {**REQUEST, "newRunId": "second"})
     asked = c.message("confine/requestApproval")
     p = asked["params"]
     t.equal("the question", {n: p.get(n) for n in ("kind", "runId", "mode", "wanted", "cwd", "justification", "stdin", "env")},
@@ -97,15 +103,21 @@ def escalation(t):
     choose(c, asked, "reject_once")
     result = pending.result()
     t.equal("refused", (result["runId"], result["status"], result["approval"]["outcome"], os.path.exists(file)), ("second", "refused", "rejected", False))
-    t.wrong_params(c, "a run that never ran", "requestEscalation", {**request, "runId": "second"}, "second")
-    again = c.call("requestEscalation", {**request, "newRunId": "third"})
+    t.wrong_params(c, "a run that never ran", "requestEscalation", {**REQUEST, "runId": "second"}, "second")
+    again = c.call("requestEscalation", {**REQUEST, "newRunId": "third"})
     t.equal("what was refused is refused again", (again["status"], again["approval"]["by"], len(questions_of(c))), ("refused", "memory", 1))
     c.close()
 
+
+@group
+def escalation_allowed(t):
+    """The same command once more, and wider."""
+    world = t.world(WORKSPACE_WRITE)
+    command, file, sub = writes_outside(world)
     c = t.open(world)
     params = {"command": command, "runId": "first", "env": {"GIVEN": "given"}, "stdin": "typed\n", "cwd": sub, "timeoutMs": 7000, "session": "s"}
     c.call("runCommand", params)
-    pending = c.request("requestEscalation", {**request, "newRunId": "second", "workDoneToken": "token"})
+    pending = c.request("requestEscalation", {**REQUEST, "newRunId": "second", "workDoneToken": "token"})
     allow(c, c.message("confine/requestApproval"))
     result = pending.result()
     t.equal("allowed", (result["runId"], result["exitCode"], result["approval"]["outcome"], result["sandbox"]["mode"]),
@@ -115,7 +127,7 @@ def escalation(t):
     t.equal("the same timeout", result["effectiveTimeoutMs"], 7000)
     t.equal("the same session", [r["session"] for r in c.call("confine/runs/list", {})["runs"]], ["s", "s"])
     t.equal("with progress", [m["params"]["value"]["kind"] for m in c.messages("$/progress")], ["begin", "end"])
-    pending = c.request("requestEscalation", request)
+    pending = c.request("requestEscalation", REQUEST)
     asked = c.message("confine/requestApproval", nth=1)
     t.check("once is once: it is asked again, with an id of the server", asked["params"]["runId"] not in ("first", "second", ""), asked["params"]["runId"])
     pending.cancel()

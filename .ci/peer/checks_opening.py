@@ -5,7 +5,7 @@ import time
 
 from group import group
 from questions import allow
-from world import FULL, GIT, STOCK, folder
+from world import GIT, STOCK, folder
 
 ALL_COMMANDS = ["confine.server.run", "confine.server.escalate", "confine.server.kill", "confine.server.doctor"]
 

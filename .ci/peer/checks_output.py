@@ -4,6 +4,7 @@ import os
 
 from group import group
 from laws import piece
+from wire import until
 from world import FULL
 
 WORKSPACE_WRITE = 'sandbox_mode = "workspace-write"\n'
@@ -75,12 +76,11 @@ def output(t):
 def slow_reader(t):
     """A client that stops reading: pieces are left out and counted, nothing waits for it."""
     world = t.world(WORKSPACE_WRITE)
-    c, other = t.open(world), None
+    c = t.open(world)
     c.call("runCommand", {"command": "true"})
     c.wire.reading.clear()
     c.request("capabilities", {})  # wakes the reading thread, so that it stops
     pending = c.request("runCommand", {"command": "head -c 8000000 /dev/zero | tr '\\0' x; touch done; echo end", "runId": "fast"})
-    from wire import until
     until(lambda: os.path.exists(world.path("workspace/done")), "the command has written all")
     t.check("a command does not wait for a slow client", not pending.done())
     c.wire.reading.set()

@@ -4,7 +4,6 @@ import os
 import time
 
 from group import group, lock_of, wait_free, wait_held
-from world import FULL
 
 WORKSPACE_WRITE = 'sandbox_mode = "workspace-write"\n'
 

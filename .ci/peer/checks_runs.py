@@ -1,14 +1,15 @@
 """Runs: list, read by byte cursor, wait, kill, in the background and after their end."""
 
 import datetime
+import os
 import re
 
 from group import group, lock_of, wait_free, wait_held
 from laws import piece
-from questions import allow
+from questions import RFC3339, allow
+from wire import until
 
 WORKSPACE_WRITE = 'sandbox_mode = "workspace-write"\n'
-RFC3339 = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"
 
 
 @group
@@ -70,8 +71,6 @@ def kill(t):
     wait_free(held)
     t.equal("kill once more", c.call("confine/runs/kill", {"runId": "victim"}), {"runId": "victim", "killed": False})
     pending = c.request("runCommand", {"command": "trap '' TERM; touch deaf; while :; do sleep 0.1; done", "runId": "deaf"})
-    from wire import until
-    import os
     until(lambda: os.path.exists(world.path("workspace/deaf")), "the trap is set")
     c.call("confine/runs/kill", {"runId": "deaf"})
     result = pending.result()

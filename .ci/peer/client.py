@@ -154,7 +154,6 @@ class Client:
         with self.changed:
             if message is None:
                 self.ended = True
-                self.laws.ended()
             else:
                 self._take(message)
             self.changed.notify_all()

@@ -1,6 +1,7 @@
 """Groups of checks: each runs in a thread of its own, with clients that end with it."""
 
 import contextlib
+import fcntl
 import traceback
 
 from wire import until
@@ -107,7 +108,6 @@ def lock_of(world, name="lock"):
 
     Confined processes have their own numbers, but a lock is seen by everybody.
     """
-    import fcntl
     path = world.path("workspace/" + name)
     open(path, "w").close()
 

@@ -73,9 +73,6 @@ class Laws:
         else:
             self._response(message, pending)
 
-    def ended(self):
-        """The connection is over."""
-
     def _call(self, message):
         name, params = message["method"], message.get("params")
         if set(message) - {"jsonrpc", "id", "method", "params"}:

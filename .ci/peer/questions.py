@@ -1,6 +1,7 @@
 """Answers to questions."""
 
 import re
+import unicodedata
 
 RFC3339 = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"
 
@@ -58,5 +59,4 @@ def texts(params):
 
 def hidden(text):
     """Whether there are characters that a person does not see, or that move others."""
-    import unicodedata
     return any(unicodedata.category(ch) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for ch in text if ch != "\n")
