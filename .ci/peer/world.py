@@ -59,6 +59,10 @@ class World:
     def path(self, name):
         return os.path.join(self.folder, name)
 
+    def has(self, name):
+        """Whether a command has left this file. A workspace may hold what confine puts there during a run."""
+        return os.path.exists(self.path(name))
+
     def worktree(self):
         """Makes a repository main with a linked worktree, whose path is returned."""
         for arguments in (["init", "-q", "-b", "main", "main"], ["-C", "main", "commit", "-q", "--allow-empty", "-m", "first"],
