@@ -2,12 +2,14 @@ package bwrap
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/confine-dev/confine/sandbox/local"
 	"github.com/confine-dev/confine/sandbox/view"
+	"golang.org/x/sys/unix"
 )
 
 // arguments are what bubblewrap is told for one run.
@@ -119,6 +121,9 @@ func (a *arguments) mounts() (args []string, err error) {
 	}
 	own := map[string]bool{} // folders of the run's own, for places
 	for _, m := range list {
+		if m.Hides() && a.onlyRoot() && !reached(m.Path) {
+			continue
+		}
 		folder, err := a.ground(m)
 		if err != nil {
 			return nil, err
@@ -128,6 +133,12 @@ func (a *arguments) mounts() (args []string, err error) {
 			args = append(args, a.memoryFiles(folder, "0755", a.memory/10)...)
 		}
 		switch {
+		case m.Source == "" && m.Hides():
+			mode := "0000"
+			if a.plan.Holds(m) {
+				mode = "0755"
+			}
+			args = append(args, a.memoryFiles(m.Path, mode, coverSize)...)
 		case m.Source == "":
 			args = append(args, a.memoryFiles(m.Path, "1777", a.memory/10)...)
 		case m.Writable:
@@ -137,6 +148,34 @@ func (a *arguments) mounts() (args []string, err error) {
 		}
 	}
 	return args, nil
+}
+
+// onlyRoot reports whether bubblewrap makes a user namespace for root.
+func (a *arguments) onlyRoot() bool { return a.root && !a.request.Namespaces }
+
+// reached reports whether root can enter every folder on the way to a path in a
+// namespace where other users do not exist: there it has no rights over their
+// files. What bubblewrap cannot reach to hide it, commands cannot reach either.
+func reached(path string) bool {
+	for folder := filepath.Dir(path); folder != "/"; folder = filepath.Dir(folder) {
+		var st unix.Stat_t
+		if unix.Stat(folder, &st) != nil {
+			return false
+		}
+		enter := st.Mode & 0o001
+		switch {
+		case st.Uid == 0 && st.Gid == 0:
+			enter = 1
+		case st.Uid == 0:
+			enter = st.Mode & 0o100
+		case st.Gid == 0:
+			enter = st.Mode & 0o010
+		}
+		if enter == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // ground is the folder on which a new file system has to be mounted first, so
@@ -167,7 +206,14 @@ func (a *arguments) ground(m view.Mount) (string, error) {
 // close makes read-only what was only open for making places.
 func (a *arguments) close() []string {
 	var args []string
-	for _, folder := range append(slices.Clone(a.plan.Hidden), "/dev") {
+	folders := append(slices.Clone(a.plan.Hidden), "/dev")
+	for _, m := range a.plan.Mounts {
+		// The others have mode 0, and nothing that a command could use.
+		if m.Source == "" && m.Hides() && a.plan.Holds(m) {
+			folders = append(folders, m.Path)
+		}
+	}
+	for _, folder := range folders {
 		args = append(args, "--remount-ro", folder)
 	}
 	return args

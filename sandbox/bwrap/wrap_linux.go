@@ -2,6 +2,7 @@ package bwrap
 
 import (
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/confine-dev/confine/sandbox"
@@ -74,6 +75,7 @@ func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
 		SharedNetwork: r.Policy.Network,
 		Env:           map[string]string{"TMPDIR": "/tmp"},
 		Writable:      append(plan.Writable(), extra.devices...),
+		Fleeting:      slices.ContainsFunc(plan.Mounts, func(m view.Mount) bool { return m.Fleeting }),
 		Runner:        &local.Runner{Program: p.file, Name: "bwrap", Args: list},
 	}
 	w.restrict(l, plan, extra, keep, r.Policy)

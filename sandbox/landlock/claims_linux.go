@@ -49,7 +49,7 @@ func open(reason string) sandbox.FacetReport {
 func (w *Wrapper) outsideFacets(policy sandbox.Policy) map[sandbox.Facet]sandbox.FacetReport {
 	facets := map[sandbox.Facet]sandbox.FacetReport{
 		sandbox.FileWrite:   enforced,
-		sandbox.FileRead:    open("a command can read every file that its user can read, confine's own among them"),
+		sandbox.FileRead:    open("without namespaces nothing can be hidden: a command can read every file that its user can read, credentials and confine's own among them"),
 		sandbox.Network:     enforced,
 		sandbox.UnixSockets: open("without namespaces the sockets and the shared memory of host services stay reachable"),
 		sandbox.Processes:   partial("without namespaces other processes can be seen, their priority lowered and their processors chosen, and one that forks fast enough can outlive its run for a moment"),

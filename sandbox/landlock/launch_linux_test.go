@@ -110,7 +110,8 @@ func TestViewTakesThenClosesThenPlaces(t *testing.T) {
 			case s.Call == unix.SYS_UMOUNT2:
 				t.Errorf("%s: %q uncovers something", mode, s.What)
 			}
-			if slices.Contains(mountCalls, s.Call) && s.Ignores != 0 {
+			socket := strings.HasPrefix(s.What, "hiding the socket ") // of this host: it may be gone
+			if slices.Contains(mountCalls, s.Call) && s.Ignores != 0 && !socket {
 				t.Errorf("%s: %q may fail", mode, s.What)
 			}
 		}
@@ -389,7 +390,7 @@ func TestWrapRefuses(t *testing.T) {
 	for name, change := range map[string]func(*sandbox.Policy){
 		"danger-full-access":    func(p *sandbox.Policy) { p.Mode = sandbox.DangerFullAccess },
 		"external-sandbox":      func(p *sandbox.Policy) { p.Mode = sandbox.ExternalSandbox },
-		"unreadable paths":      func(p *sandbox.Policy) { p.Unreadable = []string{"/etc/shadow"} },
+		"an unreadable /proc":   func(p *sandbox.Policy) { p.Unreadable = []string{"/proc"} },
 		"a deep protected path": func(p *sandbox.Policy) { p.Protected = []string{filepath.Join(h.plain.Path, "a", "b")} },
 	} {
 		r := h.request(sandbox.WorkspaceWrite, true)

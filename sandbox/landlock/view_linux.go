@@ -34,7 +34,7 @@ func (w writer) write() {
 	taken := make([]local.Ref, len(w.plan.Mounts))
 	for i, m := range w.plan.Mounts {
 		if m.Source == "" {
-			taken[i] = w.makeNew(m.Why)
+			taken[i] = w.makeNew(m)
 			continue
 		}
 		taken[i] = w.take(m.Why, m.Source)
@@ -56,7 +56,15 @@ func (w writer) write() {
 	for _, folder := range w.plan.Hidden {
 		w.setAttributes("closing "+strconv.Quote(folder), unix.AT_FDCWD, folder, 0, unix.MOUNT_ATTR_RDONLY)
 	}
+	for i, m := range w.plan.Mounts {
+		if w.roomy(m) {
+			w.setAttributesOf(m.Why, taken[i], 0, unix.MOUNT_ATTR_RDONLY)
+		}
+	}
 }
+
+// roomy reports whether a mount hides a folder but gets places for others.
+func (w writer) roomy(m view.Mount) bool { return m.Source == "" && m.Hides() && w.plan.Holds(m) }
 
 // take clones the mount at path. Result: a detached mount.
 func (w writer) take(what, path string) local.Ref {
@@ -64,10 +72,18 @@ func (w writer) take(what, path string) local.Ref {
 		local.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_NO_AUTOMOUNT))
 }
 
-// makeNew makes a file system for temporary files. Result: a detached mount.
-func (w writer) makeNew(what string) local.Ref {
+// makeNew makes a file system in memory, for temporary files or to hide a folder.
+// Result: a detached mount.
+func (w writer) makeNew(m view.Mount) local.Ref {
+	what, mode, size := m.Why, "1777", "10%"
+	switch {
+	case w.roomy(m):
+		mode, size = "755", "64k"
+	case m.Hides():
+		mode, size = "0", "4k"
+	}
 	fs := w.s.Call(what, unix.SYS_FSOPEN, local.Text("tmpfs"), local.Int(unix.FSOPEN_CLOEXEC))
-	for _, option := range [][2]string{{"mode", "1777"}, {"size", "10%"}} {
+	for _, option := range [][2]string{{"mode", mode}, {"size", size}} {
 		w.s.Call(what, unix.SYS_FSCONFIG, local.Result(fs), local.Int(unix.FSCONFIG_SET_STRING), local.Text(option[0]), local.Text(option[1]), local.Int(0))
 	}
 	w.s.Call(what, unix.SYS_FSCONFIG, local.Result(fs), local.Int(unix.FSCONFIG_CMD_CREATE), local.Int(0), local.Int(0), local.Int(0))
@@ -79,10 +95,17 @@ func (w writer) makeNew(what string) local.Ref {
 func (w writer) place(m view.Mount, fd local.Ref) {
 	w.makePlace(m)
 	set := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
-	if !m.Writable {
+	if !m.Writable && !w.roomy(m) {
 		set |= unix.MOUNT_ATTR_RDONLY
 	}
 	w.setAttributesOf(m.Why, fd, unix.AT_RECURSIVE, set)
+	if m.Fleeting {
+		// By name at once, for it may go at any moment. It lies where no command
+		// can make links.
+		w.move(m.Why, fd, m.Path)
+		w.s.Ignore(unix.ENOENT)
+		return
+	}
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	place := w.s.Call(m.Why, unix.SYS_OPENAT2, local.Int(unix.AT_FDCWD), local.Text(m.Path), local.Struct(&how), local.Int(unix.SizeofOpenHow))
 	w.s.Call(m.Why, unix.SYS_MOVE_MOUNT, local.Result(fd), local.Text(""), local.Result(place), local.Text(""),

@@ -196,14 +196,23 @@ func (e *Engine) begin(ctx context.Context, spec sandbox.Spec, program resolved)
 
 // confine begins a confined command on the level of a verdict.
 func (e *Engine) confine(spec sandbox.Spec, program resolved, v verdict) (*run, error) {
+	r, again, err := e.confineOnce(spec, program, v)
+	if _, failed := errors.AsType[*RunnerError](err); failed && again {
+		r, _, err = e.confineOnce(spec, program, v)
+	}
+	return r, err
+}
+
+// confineOnce also says whether to try again is any use.
+func (e *Engine) confineOnce(spec sandbox.Spec, program resolved, v verdict) (_ *run, again bool, _ error) {
 	s, err := e.session(spec.Session, v.namespaces, spec.Policy.Roots)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer s.starting.Done()
 	tmp, remove, err := s.temporary(spec.Policy.Mode, v.namespaces)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var caches []Cache
 	if spec.Policy.Mode == sandbox.WorkspaceWrite {
@@ -213,17 +222,17 @@ func (e *Engine) confine(spec sandbox.Spec, program resolved, v verdict) (*run, 
 		Tmp: tmp, Caches: caches, State: e.options.StateDir, Visible: e.visible(spec), Program: program.named()})
 	if err != nil {
 		remove()
-		return nil, err
+		return nil, false, err
 	}
 	launch.Defaults = cacheVariables(caches, launch.Env["TMPDIR"])
 	launch.Facts = v.facts(spec.Policy)
 	r, err := e.launch(spec, program, launch, s)
 	if err != nil {
 		remove()
-		return nil, err
+		return nil, launch.Fleeting, err
 	}
 	go func() { <-r.done; remove() }()
-	return r, nil
+	return r, false, nil
 }
 
 // visible lists the paths that a command must see whatever hides them. Folders

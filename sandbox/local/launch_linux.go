@@ -33,6 +33,10 @@ type Launch struct {
 	Ruleset    Ref
 	HasRuleset bool
 
+	// Fleeting says that the launch covers what may be gone by now: a runner that
+	// failed because of that is worth another launch.
+	Fleeting bool
+
 	// Runner, if set, is a program that makes the run's namespaces and view in
 	// place of Prepare and Confine. Ruleset then names a call of its Inside.
 	Runner *Runner

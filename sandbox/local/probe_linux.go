@@ -27,14 +27,28 @@ type verdict struct {
 
 // facts are what a run by this verdict can truthfully say.
 func (v verdict) facts(p sandbox.Policy) sandbox.Facts {
+	facets := v.claims.Facets
+	if len(p.Unreadable) == 0 && facets[sandbox.FileRead].State == sandbox.Enforced {
+		facets = maps.Clone(facets)
+		facets[sandbox.FileRead] = nothingHidden
+	}
 	return sandbox.Facts{Mode: p.Mode, Provider: v.provider, Kind: v.kind, Layers: v.claims.Layers,
-		Facets: v.claims.Facets, Enforcement: sandbox.Sum(p, v.claims.Facets)}
+		Facets: facets, Enforcement: sandbox.Sum(p, facets)}
 }
+
+// nothingHidden is the facet of reading for a policy that hides nothing: probes
+// always hide something.
+var nothingHidden = sandbox.FacetReport{State: sandbox.Open, Reason: "nothing is to be hidden: a command can read every file that its user can read"}
 
 // probeKey tells kinds of policies apart that are enforced by other means.
 type probeKey struct {
 	mode    sandbox.Mode
 	network bool
+}
+
+// policy is one of the kind. Something is hidden in all of them.
+func (k probeKey) policy() sandbox.Policy {
+	return sandbox.Policy{Mode: k.mode, Network: k.network, Unreadable: []string{"/something"}}
 }
 
 // probes keeps what was found until something failed.
@@ -82,7 +96,7 @@ func (e *Engine) verdict(ctx context.Context, policy sandbox.Policy) (verdict, e
 
 // try probes with namespaces, then without.
 func (e *Engine) try(ctx context.Context, key probeKey) (verdict, error) {
-	policy := sandbox.Policy{Mode: key.mode, Network: key.network}
+	policy := key.policy()
 	var reasons []string
 	advice := []string{"allow unprivileged user namespaces for confine, or boot a kernel with Landlock (5.13 or newer)"}
 	for _, namespaces := range []bool{true, false} {
@@ -231,7 +245,7 @@ func (e *Engine) conduct(ctx context.Context, x experiment) ([]attempt, error) {
 	}
 	session := "\x00" + stage.orders.Secret // nobody else's
 	defer e.CloseSession(session)
-	policy := sandbox.Policy{Mode: x.key.mode, Network: x.key.network, Roots: []*sandbox.Root{stage.root}}
+	policy := sandbox.Policy{Mode: x.key.mode, Network: x.key.network, Roots: []*sandbox.Root{stage.root}, Unreadable: stage.unreadable()}
 	spec := sandbox.Spec{RunID: "probe", Session: session, Argv: []string{"confine"}, Dir: stage.root.Path,
 		Policy: policy, Timeout: probeTime, Env: append([]string{"PATH=/usr/bin:/bin"}, helperEnv...), SpillDir: stage.orders.Outside}
 	program := resolved{path: scriptPath, argv: []string{"confine", "__probe", string(orders)}, script: e.self}

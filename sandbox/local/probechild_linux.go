@@ -28,7 +28,9 @@ type probeOrders struct {
 	Scratch string // where to write freely; empty: in the workspace, or where temporary files go
 	Beside  string // file that may seem to be created, in a private folder, but must not appear
 	Own     string // a file of confine's own
-	Lock    string // a file outside for whoever is left behind
+
+	Hidden, HiddenIn string // a file that the policy hides, and one in a folder that it hides
+	Lock             string // a file outside for whoever is left behind
 
 	Address  string            // TCP listener on the host; empty if nothing can listen
 	Datagram string            // UDP socket on the host; the same

@@ -78,7 +78,9 @@ var serviceTrials = []trial{
 	socketTrial("connect to a socket in /tmp", inTemp),
 	socketTrial("connect to a socket in the runtime folder", inRuntime),
 	socketTrial("connect to a socket in /run", inRun),
-	socketTrial("connect to a socket in an ordinary folder", inOutside).excepted(),
+	socketTrial("connect to a socket in an ordinary folder", inOutside),
+	// The kernel knows it by a name that means nothing to us.
+	socketTrial("connect to a socket that cannot be found by its name", inUnnamed).excepted(),
 	{facet: sandbox.UnixSockets, name: "attach to shared memory of the host", thorough: true,
 		when: func(o probeOrders) string {
 			if !o.HasMemory {
@@ -107,6 +109,7 @@ const (
 	inRuntime = "runtime"
 	inRun     = "run"
 	inOutside = "outside"
+	inUnnamed = "unnamed"
 )
 
 func socketTrial(name, place string) trial {

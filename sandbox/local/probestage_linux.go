@@ -48,8 +48,9 @@ func (e *Engine) newProbeStage(x experiment) (s *probeStage, err error) {
 	server, _ := readProcess(os.Getpid())
 	s.orders = probeOrders{Thorough: x.thorough, ReadOnly: x.key.mode == sandbox.ReadOnly, Network: x.key.network, Namespaces: x.namespaces,
 		Inside: filepath.Join(s.dir, "inside"), Outside: outside,
-		Beside:   filepath.Join(beside, ".confine-"+filepath.Base(s.dir)),
-		Own:      filepath.Join(s.dir, "own"),
+		Beside: filepath.Join(beside, ".confine-"+filepath.Base(s.dir)),
+		Own:    filepath.Join(s.dir, "own"),
+		Hidden: filepath.Join(outside, "hidden"), HiddenIn: filepath.Join(outside, "hidden folder", "file"),
 		Server:   pinned{server.pid, server.start},
 		Device:   hostDevice(),
 		Secret:   e.home.id + filepath.Base(s.dir),
@@ -85,15 +86,20 @@ func (s *probeStage) close() {
 	}
 }
 
+// unreadable are the file and the folder that the policy hides.
+func (s *probeStage) unreadable() []string {
+	return []string{s.orders.Hidden, filepath.Dir(s.orders.HiddenIn)}
+}
+
 // makeFiles makes the workspace and, outside, a file for each trial that would
 // change one.
 func (s *probeStage) makeFiles() error {
-	for _, dir := range []string{s.orders.Inside, s.orders.Outside} {
+	for _, dir := range []string{s.orders.Inside, s.orders.Outside, filepath.Dir(s.orders.HiddenIn)} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}
 	}
-	files := []string{s.orders.Own}
+	files := []string{s.orders.Own, s.orders.Hidden, s.orders.HiddenIn, filepath.Join(s.orders.Outside, ordinaryFile)}
 	if s.orders.Thorough {
 		s.orders.Lock = filepath.Join(s.orders.Outside, "lock")
 		files = append(files, s.orders.Lock)
@@ -145,7 +151,8 @@ func (s *probeStage) makeThorough() {
 		s.closers = append(s.closers, func() { c.Close() })
 	}
 	s.orders.Sockets = map[string]string{}
-	for place, folder := range map[string]string{inTemp: "/tmp", inRuntime: os.Getenv("XDG_RUNTIME_DIR"), inRun: "/run", inOutside: s.orders.Outside} {
+	s.nameSocket()
+	for place, folder := range map[string]string{inTemp: "/tmp", inRuntime: os.Getenv("XDG_RUNTIME_DIR"), inRun: "/run", inUnnamed: s.orders.Outside} {
 		if filepath.IsAbs(folder) { // the variable may be missing
 			s.makeSocket(place, folder)
 		}
@@ -183,6 +190,16 @@ func (s *probeStage) makeSocket(place, folder string) {
 	l.SetUnlinkOnClose(false) // by that name it will not be found; the folder is removed
 	s.orders.Sockets[place] = path
 	s.closers = append(s.closers, func() { l.Close() })
+}
+
+// nameSocket listens outside by a name that everybody can look up, if that is
+// short enough.
+func (s *probeStage) nameSocket() {
+	path := filepath.Join(s.orders.Outside, "named")
+	if l, err := net.Listen("unix", path); err == nil {
+		s.orders.Sockets[inOutside] = path
+		s.closers = append(s.closers, func() { l.Close() })
+	}
 }
 
 // folderPrefix begins the names of folders that Verify makes outside confine's

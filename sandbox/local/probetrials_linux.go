@@ -111,6 +111,7 @@ var controls = []trial{
 		fits: func(o probeOrders) bool { return o.Network },
 		when: func(o probeOrders) string { return missing(o.Address, "nothing could listen on 127.0.0.1") },
 		try:  func(o probeOrders, _ string) error { return dial("tcp", o.Address) }},
+	{name: "read a file beside what is hidden", works: true, try: func(o probeOrders, _ string) error { return readHost(filepath.Join(o.Outside, ordinaryFile)) }},
 	{name: "make a user namespace", try: func(probeOrders, string) error {
 		// A process with several threads gets EINVAL from the kernel.
 		if err := unix.Unshare(unix.CLONE_NEWUSER); err != unix.EINVAL {
@@ -259,11 +260,42 @@ func metadataTrial(name string, try func(probeOrders, string) error) trial {
 
 // readTrials read what is, or may be, hidden.
 var readTrials = []trial{
-	{facet: sandbox.FileRead, name: "read a file of confine's own", thorough: true,
-		try: func(o probeOrders, _ string) error { return readHost(o.Own) }},
-	{facet: sandbox.FileRead, name: "read a file of the host", thorough: true, exception: true,
-		try: func(probeOrders, string) error { return openTo("/etc/passwd", unix.O_RDONLY) }},
+	readTrial("read a file of confine's own", func(o probeOrders) error { return readHost(o.Own) }),
+	readTrial("read a hidden file", func(o probeOrders) error { return readHost(o.Hidden) }).quick(),
+	readTrial("read a file in a hidden folder", func(o probeOrders) error { return readHost(o.HiddenIn) }).quick(),
+	readTrial("read a hidden file by another spelling", func(o probeOrders) error { return readHost("/proc/self/root" + o.Hidden) }),
+	readTrial("read a hidden file through a link", func(o probeOrders) error {
+		return readLinked(o, o.Hidden)
+	}),
+	readTrial("read a file in a hidden folder through a link", func(o probeOrders) error {
+		return readLinked(o, o.HiddenIn)
+	}),
+	readTrial("read a hidden file by a second name", func(o probeOrders) error {
+		name := filepath.Join(o.writable(), "second name")
+		defer os.Remove(name)
+		if err := os.Link(o.Hidden, name); err != nil {
+			return err
+		}
+		return readHost(name)
+	}),
 }
+
+func readTrial(name string, try func(probeOrders) error) trial {
+	return trial{facet: sandbox.FileRead, name: name, thorough: true, try: func(o probeOrders, _ string) error { return try(o) }}
+}
+
+// readLinked reads a file through a link that is made for it.
+func readLinked(o probeOrders, path string) error {
+	link := filepath.Join(o.writable(), "link")
+	if err := os.Symlink(path, link); err != nil {
+		return need(err)
+	}
+	defer os.Remove(link)
+	return readHost(link)
+}
+
+// ordinaryFile lies beside what is hidden and is not.
+const ordinaryFile = "ordinary"
 
 // hostText is what files of the stage hold.
 const hostText = "host"

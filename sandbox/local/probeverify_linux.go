@@ -61,7 +61,7 @@ func (e *Engine) verify(ctx context.Context, v *sandbox.Verification, x experime
 		v.Reason = "namespaces are switched off"
 		return
 	}
-	claims := e.wrapper.Claims(sandbox.Policy{Mode: x.key.mode, Network: x.key.network}, x.namespaces)
+	claims := e.wrapper.Claims(x.key.policy(), x.namespaces)
 	if claims.Missing != "" {
 		v.Reason = claims.Missing
 		return

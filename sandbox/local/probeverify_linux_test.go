@@ -162,7 +162,7 @@ func confirmedByRun(t *testing.T, e *local.Engine, v sandbox.Verification) {
 func factsOf(t *testing.T, e *local.Engine, v sandbox.Verification) sandbox.Facts {
 	t.Helper()
 	p, err := e.Start(t.Context(), sandbox.Spec{RunID: "run", Session: t.Name(), Argv: []string{"/bin/true"}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"},
-		Policy: sandbox.Policy{Mode: v.Mode, Network: v.Network}, Timeout: patience})
+		Policy: sandbox.Policy{Mode: v.Mode, Network: v.Network, Unreadable: []string{"/etc/passwd"}}, Timeout: patience})
 	if err != nil {
 		t.Fatalf("%s: %v", v, err)
 	}
@@ -202,6 +202,7 @@ func TestVerifyCatchesLies(t *testing.T) {
 		{"devices are said to be closed", noNamespaces, liar{claims: say(sandbox.Devices, enforced)}, []sandbox.Facet{sandbox.Devices}, "", false},
 		{"files are said to be hidden", noNamespaces, liar{claims: say(sandbox.FileRead, sandbox.FacetReport{State: sandbox.Partial, Reason: "confine's own are"})},
 			[]sandbox.Facet{sandbox.FileRead}, "", false},
+		{"nothing is hidden", namespaces, liar{request: func(r *local.Request) { r.Policy.Unreadable = nil }}, []sandbox.Facet{sandbox.FileRead}, "", false},
 		{"there is no filter", namespaces, liar{launch: leaveOut("installing the seccomp filter")}, []sandbox.Facet{sandbox.Devices}, sandbox.Network, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {

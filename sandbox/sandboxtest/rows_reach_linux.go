@@ -138,7 +138,10 @@ var serviceReaches = []refusal{
 	service("connect to a socket below the host's /tmp", withoutNamespaces, func(s stage) error {
 		return connect(s.TempSocket, s.Token)
 	}).with(func(r *refusal) { r.seen = heardBy }),
-	service("connect to a socket in the home folder", everywhere, func(s stage) error {
+	service("connect to a socket in the home folder that cannot be found by its name", everywhere, func(s stage) error {
+		return connect(s.HomeUnnamed, s.Token)
+	}).with(func(r *refusal) { r.seen = heardBy }),
+	service("connect to a socket in the home folder", withoutNamespaces, func(s stage) error {
 		return connect(s.HomeSocket, s.Token)
 	}).with(func(r *refusal) { r.seen = heardBy }),
 	service("connect to an abstract socket", 0, func(s stage) error {

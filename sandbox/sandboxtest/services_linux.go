@@ -41,6 +41,13 @@ func (v *services) open(t *testing.T, p *place) {
 	for _, path := range []string{s.RuntimeSocket, s.TempSocket, s.HomeSocket, s.Abstract} {
 		v.listen(t, "unix", path)
 	}
+	s.HomeUnnamed = filepath.Join(p.home, "unnamed")
+	home, err := os.Open(p.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.listen(t, "unix", fmt.Sprintf("/proc/self/fd/%d/unnamed", home.Fd()))
+	home.Close()
 	s.UDP = v.receive(t, "udp", "127.0.0.1:0")
 	v.receive(t, "unixgram", s.RuntimeLog)
 	for _, path := range []string{s.RuntimePipe, s.HomePipe} {

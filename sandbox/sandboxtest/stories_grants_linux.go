@@ -179,9 +179,14 @@ func unreadablePaths(t *testing.T, w *place) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		process.Wait()
-		if output, _ := process.Output(sandbox.StdoutStream).Tail(); output != "" {
-			t.Errorf("%s: the command reads %q", mode, output)
+		result, err := process.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		output, _ := process.Output(sandbox.StdoutStream).Tail()
+		read := result.Facts.Facets[sandbox.FileRead]
+		if (output == "") != (read.State == sandbox.Enforced) || result.Facts.Enforcement == sandbox.EnforcementFull && output != "" {
+			t.Errorf("%s: the command reads %q, and fileRead is called %+v", mode, output, read)
 		}
 	}
 }

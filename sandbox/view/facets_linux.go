@@ -1,6 +1,10 @@
 package view
 
-import "github.com/confine-dev/confine/sandbox"
+import (
+	"fmt"
+
+	"github.com/confine-dev/confine/sandbox"
+)
 
 // Facets says what is governed for a command in a planned view, in namespaces of
 // its own and with the refusals and privileges of package restrict. Landlock
@@ -10,13 +14,17 @@ func Facets(policy sandbox.Policy) map[sandbox.Facet]sandbox.FacetReport {
 	facets := map[sandbox.Facet]sandbox.FacetReport{
 		sandbox.FileWrite: enforced,
 		sandbox.FileRead: {State: sandbox.Open,
-			Reason: "a command can read every file that its user can read, except confine's own and the folders of host services"},
+			Reason: "nothing is to be hidden: a command can read every file that its user can read, except confine's own and the folders of host services"},
 		sandbox.Network: enforced,
 		sandbox.UnixSockets: {State: sandbox.Partial,
-			Reason: "sockets in /run, /tmp and the user's runtime folder are hidden; sockets elsewhere, such as in the home folder, can be reached"},
+			Reason: fmt.Sprintf("sockets in /run, /tmp and the user's runtime folder are hidden, and those elsewhere that the kernel lists when a command starts (%d at most); one that is made later, has no absolute name there, or belongs to another network namespace can be reached", MaxSockets)},
 		sandbox.Processes: enforced,
 		sandbox.Metadata:  enforced,
 		sandbox.Devices:   enforced,
+	}
+	if len(policy.Unreadable) > 0 {
+		facets[sandbox.FileRead] = sandbox.FacetReport{State: sandbox.Enforced,
+			Reason: "this speaks of what deny_read and its defaults name, confine's own files and the folders of host services; every other file that its user can read, a command can read"}
 	}
 	if policy.Network {
 		facets[sandbox.Network] = NetworkGranted

@@ -19,8 +19,8 @@ func Check(r local.Request) error {
 	if !p.Mode.Confined() {
 		return fmt.Errorf("mode %q confines nothing", p.Mode)
 	}
-	if len(p.Unreadable) > 0 {
-		return fmt.Errorf("hiding files from commands is not available yet")
+	if err := checkUnreadable(p); err != nil {
+		return err
 	}
 	if path := deepProtected(p); path != "" {
 		return fmt.Errorf("keeping %s read-only is not available yet: its folder could be renamed, and another put there", strconv.Quote(path))

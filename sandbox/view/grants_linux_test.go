@@ -216,7 +216,9 @@ func TestRefusedPolicies(t *testing.T) {
 	for name, change := range map[string]func(*local.Request){
 		"danger-full-access":              func(r *local.Request) { r.Policy.Mode = sandbox.DangerFullAccess },
 		"external-sandbox":                func(r *local.Request) { r.Policy.Mode = sandbox.ExternalSandbox },
-		"unreadable paths":                func(r *local.Request) { r.Policy.Unreadable = []string{"/etc/shadow"} },
+		"an unreadable /proc":             func(r *local.Request) { r.Policy.Unreadable = []string{"/etc/shadow", "/proc"} },
+		"an unreadable file system":       func(r *local.Request) { r.Policy.Unreadable = []string{"/"} },
+		"an unreadable relative path":     func(r *local.Request) { r.Policy.Unreadable = []string{"secret"} },
 		"deep in a root":                  func(r *local.Request) { r.Policy.Protected = []string{h.at("ws/deep/file")} },
 		"a grant in confine's own folder": func(r *local.Request) { r.Policy.Writable = []*sandbox.Root{h.root("state/own")} },
 		"a grant around it":               func(r *local.Request) { r.Policy.Writable = []*sandbox.Root{h.root(".")} },

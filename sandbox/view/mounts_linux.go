@@ -16,7 +16,8 @@ import (
 type builder struct {
 	plan    *Plan
 	request local.Request
-	writes  bool // the roots are writable
+	writes  bool     // the roots are writable
+	masks   []string // what is to be hidden, outer before inner
 }
 
 // add puts a mount among the others, in place of one with the same path.
@@ -52,7 +53,7 @@ func (b *builder) temporary() {
 // roots are writable or, in read-only mode, shown where they would be hidden.
 func (b *builder) roots() {
 	for _, root := range b.request.Policy.Roots {
-		if b.writes || b.plan.Covered(root.Path) {
+		if b.writes || b.plan.Covered(root.Path) || b.masked(root.Path) {
 			b.add(declared("binding the workspace folder", root, b.writes))
 		}
 	}
@@ -74,12 +75,12 @@ func (b *builder) protected() {
 func (b *builder) granted() {
 	byPath := func(a, b *sandbox.Root) int { return strings.Compare(a.Path, b.Path) }
 	for _, root := range slices.SortedFunc(slices.Values(b.request.Policy.Writable), byPath) {
-		if m, ok := b.around(root.Path); !ok || !m.Writable || !m.own() {
+		if m, ok := b.around(root.Path); !ok || !m.Writable || !m.own() || b.masked(root.Path) {
 			b.add(declared("granting writes to", root, true))
 		}
 	}
 	for _, root := range slices.SortedFunc(slices.Values(b.request.Policy.Readable), byPath) {
-		if m, ok := b.around(root.Path); b.plan.Covered(root.Path) && (!ok || !m.own()) {
+		if !b.shown(root.Path) || b.masked(root.Path) {
 			b.add(declared("showing", root, false))
 		}
 	}
@@ -89,7 +90,7 @@ func (b *builder) granted() {
 // never reaches the host. Where the host's own were granted there is no layer.
 func (b *builder) caches() {
 	for _, c := range b.request.Caches {
-		if m, ok := b.around(c.Path); ok && m.Root != nil && m.Writable {
+		if m, ok := b.around(c.Path); ok && (m.Hides() || m.Root != nil && m.Writable) {
 			continue
 		}
 		b.add(Mount{Path: c.Path, Source: c.Layer, Writable: true, Why: why("opening the cache", c.Path)})
@@ -98,21 +99,33 @@ func (b *builder) caches() {
 
 // visible are what would be hidden though the command needs it.
 func (b *builder) visible() {
-	for _, path := range append(slices.Clone(b.request.Visible), systemPaths...) {
-		b.show(path, func(mode os.FileMode) bool { return mode.IsDir() || mode.IsRegular() })
+	ordinary := func(mode os.FileMode) bool { return mode.IsDir() || mode.IsRegular() }
+	for _, path := range b.request.Visible {
+		b.show(path, ordinary)
 	}
-	// A folder here would be one of host services.
-	b.show(b.request.Program, func(mode os.FileMode) bool { return mode.IsRegular() && mode&0o111 != 0 })
+	for _, path := range systemPaths {
+		if !b.masked(real(path)) {
+			b.show(path, ordinary)
+		}
+	}
+	// A folder here would be one of host services, and what is to be unreadable
+	// is not to be had by running it.
+	if !b.masked(real(b.request.Program)) {
+		b.show(b.request.Program, func(mode os.FileMode) bool { return mode.IsRegular() && mode&0o111 != 0 })
+	}
 }
 
 // show shows what a path leads to, if it is hidden and of an accepted mode.
 func (b *builder) show(path string, accept func(os.FileMode) bool) {
 	path = real(path)
-	if !b.plan.Covered(path) || slices.Contains(b.plan.covers(), path) {
+	m, ok := b.around(path)
+	switch {
+	case slices.Contains(b.plan.covers(), path):
 		return
-	}
-	if m, ok := b.around(path); ok && m.own() {
+	case ok && m.own():
 		return // comes along
+	case !b.plan.Covered(path) && !(ok && m.Hides()):
+		return
 	}
 	info, err := os.Stat(path)
 	if err != nil || !accept(info.Mode()) {

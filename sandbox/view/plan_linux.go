@@ -20,7 +20,8 @@ import (
 //  4. Mounts are put in their places, in their order. Place says which of these
 //     must be made first. No link may be followed on the way to a place: commands
 //     can make links in what was placed before.
-//  5. What covers Hidden becomes read-only.
+//  5. What covers Hidden, and what Hides a folder and Holds something, becomes
+//     read-only.
 //
 // Where a Mount or rule names a Root, the command must not start unless device
 // and inode of what was opened are the declared ones (restrict.Expect): names
@@ -41,13 +42,15 @@ type Mount struct {
 	Path string // canonical
 
 	// Source is a name on the host, looked up before anything was covered. Empty
-	// is a new file system in memory with mode 1777, a tenth of the memory at
-	// most, which ends with the run.
+	// is a new file system in memory, which ends with the run: a writable one with
+	// mode 1777, a tenth of the memory at most, and another one that hides a
+	// folder (see Hides) with mode 0, or 0755 if it Holds something.
 	Source string
 
 	File     bool          // it is a file, not a folder
 	Writable bool          // otherwise read-only
 	Root     *sandbox.Root // what must be found at Source; nil: whatever is there
+	Fleeting bool          // what has that path, which no command can change, may be gone by now: then there is no place, and no need
 	Why      string        // gerund, with the path: completes "… failed"
 }
 
@@ -69,13 +72,16 @@ func Of(r local.Request) (*Plan, error) {
 	if err := p.checkHidden(r.Policy, append(services, p.covers()...)); err != nil {
 		return nil, err
 	}
-	b := builder{plan: p, request: r, writes: r.Policy.Mode == sandbox.WorkspaceWrite}
+	b := builder{plan: p, request: r, writes: r.Policy.Mode == sandbox.WorkspaceWrite, masks: unreadable(r.Policy)}
 	b.temporary()
 	b.roots()
 	b.protected()
 	b.granted()
+	b.hide()
 	b.caches()
 	b.visible()
+	b.hide() // now that more is shown
+	b.sockets()
 	return p, b.uncovered()
 }
 

@@ -1,0 +1,123 @@
+package view
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// nothing is shown in place of a file that is hidden. In a view, where there are
+// no devices but those of /dev, nobody can open it, root included.
+const nothing = "/dev/null"
+
+// Hides reports whether a mount hides what the host has there, in place of
+// showing something.
+func (m Mount) Hides() bool {
+	return !m.Writable && (m.Source == "" || m.Source == nothing && m.Path != nothing)
+}
+
+// Holds reports whether other mounts have their places in a folder that a mount
+// hides: then these must be made in it.
+func (p *Plan) Holds(m Mount) bool {
+	return slices.ContainsFunc(p.Mounts, func(inner Mount) bool { return inner.Path != m.Path && sandbox.Within(inner.Path, m.Path) })
+}
+
+// checkUnreadable refuses to hide what no command can do without.
+func checkUnreadable(policy sandbox.Policy) error {
+	for _, path := range policy.Unreadable {
+		for _, kernel := range []string{"/proc", "/dev"} {
+			if !filepath.IsAbs(path) || sandbox.Within(kernel, path) {
+				return fmt.Errorf("%s cannot be hidden: commands need %s", strconv.Quote(path), kernel)
+			}
+		}
+	}
+	return nil
+}
+
+// unreadable returns what is to be hidden and exists, outer before inner. A
+// command that runs in the same session can change links only in a root, and
+// no link is followed when a mount gets its place.
+func unreadable(policy sandbox.Policy) []string {
+	var paths []string
+	for _, path := range policy.Unreadable {
+		info, err := os.Lstat(path)
+		if err != nil {
+			continue
+		}
+		if path = filepath.Clean(path); info.Mode()&os.ModeSymlink != 0 {
+			path = real(path)
+		}
+		if !sandbox.Within(path, "/dev") { // commands have their own
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// masked reports whether a path is, or is in, what is to be hidden, though its
+// surroundings may be shown.
+func (b *builder) masked(path string) bool {
+	m, ok := b.around(path)
+	return slices.ContainsFunc(b.masks, func(mask string) bool {
+		over := !ok || sandbox.Within(mask, m.Path) && !(mask == m.Path && b.grants(m))
+		return over && sandbox.Within(path, mask)
+	})
+}
+
+// shown reports whether a command would see what the host has at a path.
+func (b *builder) shown(path string) bool {
+	if m, ok := b.around(path); ok {
+		return m.own()
+	}
+	return !b.plan.Covered(path)
+}
+
+// hide covers what is to be unreadable. Of equal paths a grant counts more.
+func (b *builder) hide() {
+	for _, path := range b.masks {
+		if m, ok := b.around(path); ok && m.Path == path && b.grants(m) || !b.shown(path) {
+			continue
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			continue
+		}
+		b.forgetIn(path)
+		m := Mount{Path: path, Why: why("hiding", path)}
+		if !info.IsDir() {
+			m.Source, m.File = nothing, true
+		}
+		b.add(m)
+	}
+	// What lies in a hidden folder needs no cover of its own, and has no place for one.
+	b.plan.Hidden = slices.DeleteFunc(b.plan.Hidden, func(folder string) bool {
+		m, ok := b.around(folder)
+		return ok && m.Hides()
+	})
+}
+
+// grants reports whether a mount is what was granted one by one.
+func (b *builder) grants(m Mount) bool {
+	return m.Root != nil && slices.Contains(grants(b.request.Policy), m.Root)
+}
+
+// forgetIn drops the mounts below a folder that is to be hidden which only say
+// how what is there may be used. Declared and granted ones stay, with theirs.
+func (b *builder) forgetIn(folder string) {
+	kept := folder
+	b.plan.Mounts = slices.DeleteFunc(b.plan.Mounts, func(m Mount) bool {
+		if m.Path == folder || !sandbox.Within(m.Path, folder) || kept != folder && sandbox.Within(m.Path, kept) {
+			return false
+		}
+		if m.Root != nil && slices.Contains(b.request.Policy.Roots, m.Root) || b.grants(m) {
+			kept = m.Path // sorted: what lies in it comes next
+			return false
+		}
+		return m.own()
+	})
+}
