@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"bytes"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -176,6 +178,19 @@ func (s *DenialScanner) Denials(ctx DenialContext) []Denial {
 		s.omitted++
 	}
 	return denials
+}
+
+// Mentions reports whether a message so far names a path, whatever it says of it
+// and however the command ended. dir is where relative names start.
+func (s *DenialScanner) Mentions(path, dir string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.finishLine()
+	return slices.ContainsFunc(s.claims, func(c *claim) bool {
+		return slices.ContainsFunc(c.names, func(n name) bool {
+			return n.text == path || filepath.Join(dir, n.text) == path || strings.HasSuffix(path, "/"+filepath.Clean(n.text))
+		})
+	})
 }
 
 // finishLine takes what follows the last newline for a line, once.

@@ -8,11 +8,11 @@ import "slices"
 // executing, a message is the only evidence.
 //
 // A denial in a place of housekeeping is marked Incidental unless a message
-// speaks of it: the program did without.
-func MergeDenials(seen, said []Denial, o Observation, h Housekeeping) []Denial {
+// names the path, which mentioned tells: the program did without.
+func MergeDenials(seen, said []Denial, o Observation, h Housekeeping, mentioned func(path string) bool) []Denial {
 	merged := slices.Clone(seen)
 	for i := range merged {
-		merged[i].Incidental = h.Holds(merged[i].Path) && !covered(merged[i], said)
+		merged[i].Incidental = h.Holds(merged[i].Path) && !mentioned(merged[i].Path)
 	}
 	for _, d := range said {
 		if o.State == ObservedFully && !onlySaid(d.Op) || covered(d, seen) {

@@ -32,9 +32,22 @@ func TestMergeDenials(t *testing.T) {
 		for i, incidental := range test.incidental {
 			test.want[i].Incidental = incidental
 		}
-		got := MergeDenials(test.seen, test.said, Observation{State: test.state}, h)
+		mentioned := func(path string) bool {
+			return slices.ContainsFunc(test.said, func(d Denial) bool { return d.Path == path })
+		}
+		got := MergeDenials(test.seen, test.said, Observation{State: test.state}, h, mentioned)
 		if !slices.Equal(got, test.want) || Matter(got) != test.matter {
 			t.Errorf("%s: merged to %+v, matter %t", name, got, Matter(got))
+		}
+	}
+}
+
+func TestMessagesMentionPaths(t *testing.T) {
+	s := NewDenialScanner()
+	s.Write([]byte("fatal: Unable to create '/w/.git/index.lock': Read-only file system\nsh: 1: cannot create out/log: Permission denied\n"))
+	for path, want := range map[string]bool{"/w/.git/index.lock": true, "/w/out/log": true, "/elsewhere/out/log": true, "/w/.git": false, "/w/log": false, "/w/xout/log": false} {
+		if got := s.Mentions(path, "/w"); got != want {
+			t.Errorf("%s: %t, want %t", path, got, want)
 		}
 	}
 }

@@ -240,7 +240,8 @@ func (r *run) denials(end ending, known bool) {
 	}
 	said := r.scanner.Denials(sandbox.DenialContext{Policy: r.spec.Policy, Dir: r.spec.Dir,
 		ExitCode: end.code, Signal: r.result.Signal, Writable: r.writable})
-	r.result.Denials = sandbox.MergeDenials(seen, said, r.result.Observation, sandbox.HousekeepingOf(r.spec.Env))
+	r.result.Denials = sandbox.MergeDenials(seen, said, r.result.Observation, sandbox.HousekeepingOf(r.spec.Env),
+		func(path string) bool { return r.scanner.Mentions(path, r.spec.Dir) })
 	r.result.Denied = sandbox.Matter(r.result.Denials)
 }
 
