@@ -122,7 +122,7 @@ func renameFails(flags int, from, to *place) bool {
 	case !from.exists(), from.nameless(), to.nameless(), exchange && !to.exists():
 		return true
 	case exchange:
-		return false
+		return from.slash && !from.isFolder() || to.slash && !to.isFolder()
 	case (from.slash || to.slash) && !from.isFolder():
 		return true
 	case !to.exists():

@@ -124,7 +124,7 @@ func openSteps(o *operation) []opsStep {
 }
 
 func unnamedSteps(o *operation) []opsStep {
-	folder, name := o.first.target(true), o.second.target(false)
+	folder, name := o.first.target(true), o.second.entry()
 	return []opsStep{
 		{"open", []opsChange{{op: "create", object: folder, inside: true}}},
 		{"link", []opsChange{{op: "link", object: folder, inside: true}, {op: "link", object: name, entry: true}}},
@@ -137,8 +137,8 @@ func truncateSteps(o *operation) []opsStep {
 
 func renameSteps(o *operation) []opsStep {
 	return []opsStep{{"rename", []opsChange{
-		{op: "rename", object: o.first.target(false), entry: true},
-		{op: "rename", object: o.second.target(false), entry: true}}}}
+		{op: "rename", object: o.first.entry(), entry: true},
+		{op: "rename", object: o.second.entry(), entry: true}}}}
 }
 
 // linkSteps: a file with a new name can be changed by that, so that its old one
@@ -146,18 +146,18 @@ func renameSteps(o *operation) []opsStep {
 func linkSteps(o *operation) []opsStep {
 	return []opsStep{{"link", []opsChange{
 		{op: "link", object: o.first.target(o.flags&unix.AT_SYMLINK_FOLLOW != 0), entry: true},
-		{op: "link", object: o.second.target(false), entry: true}}}}
+		{op: "link", object: o.second.entry(), entry: true}}}}
 }
 
 func createSteps(name string) func(*operation) []opsStep {
 	return func(o *operation) []opsStep {
-		return []opsStep{{name, []opsChange{{op: "create", object: o.first.target(false), entry: true}}}}
+		return []opsStep{{name, []opsChange{{op: "create", object: o.first.entry(), entry: true}}}}
 	}
 }
 
 func removeSteps(name string) func(*operation) []opsStep {
 	return func(o *operation) []opsStep {
-		return []opsStep{{name, []opsChange{{op: "remove", object: o.first.target(false), entry: true}}}}
+		return []opsStep{{name, []opsChange{{op: "remove", object: o.first.entry(), entry: true}}}}
 	}
 }
 

@@ -49,6 +49,15 @@ const (
 	formHeldPath   opsForm = "path descriptor"
 )
 
+// entry is what a call works on that changes a name. A dot is none that can be
+// changed, but it has a place.
+func (f opsFile) entry() *opsObject {
+	if strings.HasSuffix(f.path, "/.") {
+		return &opsObject{path: f.object.end().path + "/.", kind: isFolder}
+	}
+	return f.object
+}
+
 // target is what a call works on that follows links or does not.
 func (f opsFile) target(follow bool) *opsObject {
 	switch f.form {
@@ -59,7 +68,7 @@ func (f opsFile) target(follow bool) *opsObject {
 			return opsOfProc
 		}
 	}
-	if follow {
+	if follow || strings.HasSuffix(f.path, "/") || strings.HasSuffix(f.path, "/.") {
 		return f.object.end()
 	}
 	return f.object
@@ -285,9 +294,8 @@ func (d *draft) spell(o *opsObject, form opsForm) opsFile {
 	f := opsFile{object: o, form: form}
 	dir, name := filepath.Split(o.path)
 	dir = filepath.Clean(dir)
-	if (o.kind == isFolder || o.kind == isFilled) && d.perhaps(10) {
-		name += "/"
-	}
+	ending := d.ending(o.end().kind)
+	name += ending
 	switch form {
 	case formPath:
 		f.path = d.way(dir) + "/" + name
@@ -299,7 +307,7 @@ func (d *draft) spell(o *opsObject, form opsForm) opsFile {
 	default:
 		if first := d.op.first; form == formEntered && first.form == formEntered {
 			f.from, f.physical = first.from, first.physical // there is only one working directory
-			f.path = d.relative(f.physical, o.path)
+			f.path = d.relative(f.physical, o.path) + ending
 			return f
 		}
 		if d.perhaps(50) {
@@ -307,9 +315,21 @@ func (d *draft) spell(o *opsObject, form opsForm) opsFile {
 			return f
 		}
 		f.physical = d.group()
-		f.from, f.path = d.way(f.physical), d.relative(f.physical, o.path)
+		f.from, f.path = d.way(f.physical), d.relative(f.physical, o.path)+ending
 	}
 	return f
+}
+
+// ending draws what may follow a name. Where it is not empty, links are followed
+// whatever the call says.
+func (d *draft) ending(kind opsKind) string {
+	switch kind {
+	case isFolder, isFilled, isClosed, isBarred:
+		if d.perhaps(15) {
+			return pick(d.Rand, []string{"/", "/", "/.", "//."})
+		}
+	}
+	return ""
 }
 
 // way draws a path to a folder.

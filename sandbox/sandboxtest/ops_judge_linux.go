@@ -48,22 +48,24 @@ func (y opsJudges) of(number int) *opsJudge { return y[opsMode(number)] }
 
 func newOpsJudge(base string, level levels, mode sandbox.Mode, operations []*operation) *opsJudge {
 	j := &opsJudge{base: base, level: level, places: map[string]bool{
-		filepath.Join(base, string(areaKept)):    false,
 		filepath.Join(base, string(areaGranted)): true,
 	}}
+	if level == withNamespaces { // otherwise nothing can be taken out of a writable folder
+		j.places[filepath.Join(base, string(areaKept))] = false
+	}
 	if mode == sandbox.WorkspaceWrite {
 		j.places[filepath.Join(base, string(areaWork))] = true
 		j.places[filepath.Join(base, string(areaSecond))] = true
-		// Without namespaces nothing can be taken out of a writable folder.
-		j.places[filepath.Join(base, string(areaGuarded))] = level == withNamespaces
+		j.places[filepath.Join(base, string(areaGuarded))] = true
 	}
 	for _, op := range operations {
 		for _, o := range op.objects {
 			switch {
 			case o.top == topRoot && mode == sandbox.WorkspaceWrite:
 				j.places[o.path] = true
-			case o.top == topProtected:
+			case o.top == topProtected && level == withNamespaces:
 				j.places[o.path] = false
+			case o.top == topProtected:
 			case o.top == topGranted && !j.writable(o.path): // otherwise there is nothing to grant
 				j.places[o.path] = true
 			}
@@ -95,13 +97,19 @@ func (j *opsJudge) allows(c opsChange) bool {
 	return j.writable(c.object.path)
 }
 
-// governs reports whether the level can refuse a change at all. A FIFO is no file
-// of the mount that it lies in, and Landlock takes nothing out of what it allows.
+// governs reports whether the level can refuse a change at all. Landlock takes
+// nothing out of what it allows, and it alone governs FIFOs, which are no files of
+// the mount that they lie in.
 func (j *opsJudge) governs(c opsChange) bool {
-	if j.level != withNamespaces {
-		return !c.metadata
+	switch {
+	case j.level == withNamespaces && !opensPipe(c):
+		return true
+	case c.metadata:
+		return false
+	case c.entry:
+		return !j.inWritable(filepath.Dir(c.object.path))
 	}
-	return !opensPipe(c) || !j.inWritable(c.object.path)
+	return !j.inWritable(c.object.path)
 }
 
 // inWritable reports whether a path lies in a place that may be changed, though
@@ -177,19 +185,16 @@ func (j *opsJudge) errnos(s opsStep) []syscall.Errno {
 		}
 		return []syscall.Errno{unix.EACCES}
 	}
-	if j.crosses(s) {
-		if s.name == "link" && !j.writable(filepath.Dir(s.changes[1].object.path)) { // this is looked at first
-			return []syscall.Errno{unix.EROFS}
-		}
-		return []syscall.Errno{unix.EXDEV}
-	}
 	errnos := []syscall.Errno{unix.EROFS}
+	if len(s.changes) == 2 { // which of the two is found first, depends on what is mounted where
+		errnos = append(errnos, unix.EXDEV)
+	}
+	if !slices.ContainsFunc(s.changes, func(c opsChange) bool { return !j.allows(c) }) {
+		errnos = []syscall.Errno{unix.EXDEV}
+	}
 	for _, c := range s.changes {
 		if c.entry && c.object.top != topNone { // something is mounted on the name
 			errnos = append(errnos, unix.EBUSY)
-			if len(s.changes) == 2 { // and a link to it starts in that mount
-				errnos = append(errnos, unix.EXDEV)
-			}
 		}
 		if opensPipe(c) { // by Landlock
 			errnos = []syscall.Errno{unix.EACCES}
