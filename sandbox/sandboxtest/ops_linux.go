@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
@@ -45,7 +44,7 @@ const opsOrdersFile = "ops"
 // that the system has. All are performed twice: in a scene with nothing
 // confined, which says what plain permissions make of them, and in a twin of it
 // by confined commands. Three parties must agree on every single one: the
-// kernel, the policy and the observer. Afterwards
+// kernel, the policy and the observer, which the provider must have. Afterwards
 // nothing outside may have changed.
 //
 // It must be called as Run is. With CONFINE_SLOW set in the environment there
@@ -111,10 +110,10 @@ func (o opsOrders) numbers() []int {
 type opsTest struct {
 	*place
 	orders     opsOrders
-	base       string // of the scene in which commands are confined
+	plain      map[int]opsOutcome // by number, with nothing confined
+	base       string             // of the scene in which commands are confined
 	operations []*operation
 	judges     opsJudges
-	plain      map[int]opsOutcome // by number
 
 	mu    sync.Mutex // guards what follows
 	got   map[int]opsOutcome
@@ -138,16 +137,31 @@ func runOpsHere(t *testing.T, c Config, w world) {
 	if w.bare {
 		level = withoutNamespaces
 	}
-	// The names are of one length, so that both scenes have the same paths.
-	control, operations := o.scene(t, "plain")
-	before := opsRecords(t, control)
-	o.plain = o.perform(t, control, o.orders.numbers(), o.unconfined, o.spec(sandbox.DangerFullAccess)).outcomes
-	if changed := o.changed(newOpsJudges(control, level, operations), operations, before, opsRecords(t, control)); len(changed) == 0 && o.orders.Only < 0 {
-		t.Error("with nothing confined nothing outside changed: this test cannot fail")
+	// The names are of one length, so that both scenes have paths of one length.
+	o.control(t, "plain", level)
+	o.confine(t, "caged", level)
+	o.tell(t)
+	if o.orders.Only < 0 {
+		o.checkOdds(t)
 	}
-	o.base, o.operations = o.scene(t, "caged")
+}
+
+// control performs all operations with nothing confined.
+func (o *opsTest) control(t *testing.T, name string, level levels) {
+	base, operations := o.scene(t, name)
+	before := opsRecords(t, base)
+	o.plain = o.perform(t, base, o.orders.numbers(), o.unconfined, o.spec(sandbox.DangerFullAccess)).outcomes
+	changed := o.changed(newOpsJudges(base, level, operations), operations, before, opsRecords(t, base))
+	if enough := len(operations) / 10; len(changed) < enough {
+		t.Errorf("with nothing confined %d files outside changed, not %d: this test cannot fail", len(changed), enough)
+	}
+}
+
+// confine performs them in confined commands and judges what came of it.
+func (o *opsTest) confine(t *testing.T, name string, level levels) {
+	o.base, o.operations = o.scene(t, name)
 	o.judges = newOpsJudges(o.base, level, o.operations)
-	before = opsRecords(t, o.base)
+	before := opsRecords(t, o.base)
 	t.Run("confined", func(t *testing.T) {
 		for i, batch := range o.batches() {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
@@ -157,10 +171,6 @@ func runOpsHere(t *testing.T, c Config, w world) {
 		}
 	})
 	o.wrong = append(o.wrong, o.changed(o.judges, o.operations, before, opsRecords(t, o.base))...)
-	o.tell(t)
-	if o.orders.Only < 0 {
-		o.checkOdds(t)
-	}
 }
 
 // scene makes a scene and the operations for it.
@@ -175,125 +185,6 @@ func (o *opsTest) scene(t *testing.T, name string) (base string, operations []*o
 	}
 	buildOps(t, base, operations)
 	return base, operations
-}
-
-// opsRun is one command that performed operations.
-type opsRun struct {
-	pid      int // as it knows itself
-	outcomes map[int]opsOutcome
-	result   sandbox.Result
-}
-
-// perform performs operations by one command.
-func (o *opsTest) perform(t *testing.T, base string, numbers []int, p sandbox.Provider, spec sandbox.Spec) opsRun {
-	t.Helper()
-	spec.Argv = []string{o.program, entryOps, strconv.FormatUint(o.orders.Seed, 10), base}
-	for _, n := range numbers {
-		spec.Argv = append(spec.Argv, strconv.Itoa(n))
-	}
-	spec.Dir, spec.KeepOutput = filepath.Join(base, string(areaWork)), 64*len(numbers)+sandbox.DefaultKeep
-	result, stdout, stderr := start(t, p, spec)
-	pid, outcomes, err := parseOps(stdout)
-	if err != nil || len(outcomes) != len(numbers) || stderr != "" {
-		t.Fatalf("the child told of %d operations of %d (%v): exit code %d, signal %q, stderr %q", len(outcomes), len(numbers), err, result.ExitCode, result.Signal, stderr)
-	}
-	return opsRun{pid, outcomes, result}
-}
-
-// opsBatch is what one confined command does: so little that all its denials
-// are listed one by one.
-type opsBatch struct {
-	mode       sandbox.Mode
-	operations []*operation
-	denials    int // at most
-}
-
-// Limits of a batch.
-const (
-	opsBatchDenials = 64 // that a result lists
-	opsBatchSize    = 400
-)
-
-func (o *opsTest) batches() (batches []opsBatch) {
-	for _, mode := range bothModes {
-		batch := opsBatch{mode: mode}
-		for _, op := range o.operations {
-			if opsMode(op.number) != mode {
-				continue
-			}
-			more := len(o.judges.of(op.number).verdict(op, o.plain[op.number]).denied)
-			if batch.denials+more > opsBatchDenials || len(batch.operations) == opsBatchSize {
-				batches, batch = append(batches, batch), opsBatch{mode: mode}
-			}
-			batch.operations, batch.denials = append(batch.operations, op), batch.denials+more
-		}
-		if len(batch.operations) > 0 {
-			batches = append(batches, batch)
-		}
-	}
-	return batches
-}
-
-// try performs a batch and judges what came of it.
-func (o *opsTest) try(t *testing.T, batch opsBatch) {
-	spec := o.spec(batch.mode)
-	spec.RunID, spec.Session, spec.Policy = "ops", "ops", o.policy(t, batch)
-	// Where there are no namespaces sockets are refused in a way that is not
-	// observed; no operation needs one.
-	spec.Policy.Network = o.world.bare
-	var numbers []int
-	for _, op := range batch.operations {
-		numbers = append(numbers, op.number)
-	}
-	run := o.perform(t, o.base, numbers, o.confined, spec)
-	denials := map[int][]sandbox.Denial{}
-	for _, d := range run.result.Denials {
-		number := numberOf(strings.TrimPrefix(d.Path, o.base))
-		denials[number] = append(denials[number], d)
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if seen := run.result.Observation; seen.State != sandbox.ObservedFully {
-		o.wrong = append(o.wrong, fmt.Sprintf("a run was not observed as a whole: %+v", seen))
-	}
-	maps.Copy(o.got, run.outcomes)
-	for _, op := range batch.operations {
-		if what := o.judges.of(op.number).disagreement(op, o.plain[op.number], run.outcomes[op.number], denials[op.number]); what != "" {
-			o.wrong = append(o.wrong, fmt.Sprintf("in %s mode, %v\n\t%s", batch.mode, op, what))
-		}
-		delete(denials, op.number)
-	}
-	for _, list := range denials {
-		o.wrong = append(o.wrong, fmt.Sprintf("denials of nothing that was tried: %+v", list))
-	}
-	for _, d := range run.result.Denials {
-		if d.PID != run.pid || d.Exe != filepath.Base(o.program) {
-			o.wrong = append(o.wrong, fmt.Sprintf("a denial of process %d (%s) is %+v", run.pid, o.program, d))
-		}
-	}
-}
-
-// policy is the policy of a batch: what all share, and the paths that the
-// policy names for one operation.
-func (o *opsTest) policy(t *testing.T, batch opsBatch) sandbox.Policy {
-	in := func(area opsArea) string { return filepath.Join(o.base, string(area)) }
-	p := sandbox.Policy{Mode: batch.mode, Protected: []string{in(areaKept)}, Writable: []*sandbox.Root{identify(t, in(areaGranted))}}
-	for _, area := range []opsArea{areaWork, areaSecond, areaGuarded} {
-		p.Roots = append(p.Roots, o.declare(t, in(area)))
-	}
-	for _, op := range batch.operations {
-		for _, object := range op.objects {
-			switch object.top {
-			case topRoot:
-				p.Roots = append(p.Roots, o.declare(t, object.path))
-			case topGranted:
-				p.Writable = append(p.Writable, identify(t, object.path))
-			case topProtected:
-				p.Protected = append(p.Protected, object.path)
-			}
-		}
-	}
-	return p
 }
 
 // changed lists what is outside and not as it was.
