@@ -119,19 +119,13 @@ func real(path string) string {
 	return path
 }
 
-// usable lists the caches in which nothing has a place of its own. The session's
-// layer over another one could hide that place or hold a link there; for such a
-// run the cache is the host's, read-only.
-func (o Options) usable(caches []local.Cache, policy sandbox.Policy) []local.Cache {
+// usable lists the caches in which nothing has a place of its own, be it granted or
+// hidden. The session's layer over another one could hide that place or hold a link
+// there; for such a run the cache is the host's, read-only.
+func usable(caches []local.Cache, plan *view.Plan, extra extras) []local.Cache {
 	return slices.DeleteFunc(slices.Clone(caches), func(c local.Cache) bool {
-		for _, root := range slices.Concat(policy.Writable, policy.Readable) {
-			if sandbox.Within(root.Path, c.Path) {
-				return true
-			}
-		}
-		return slices.ContainsFunc(o.ReadOnly, func(path string) bool {
-			return sandbox.Within(real(path), c.Path)
-		})
+		return slices.ContainsFunc(plan.Mounts, func(m view.Mount) bool { return m.Path != c.Path && sandbox.Within(m.Path, c.Path) }) ||
+			slices.ContainsFunc(extra.readOnly, func(s shown) bool { return sandbox.Within(s.path, c.Path) })
 	})
 }
 

@@ -57,12 +57,17 @@ func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Caches = w.options.usable(r.Caches, r.Policy)
 	plan, err := view.Of(r)
 	if err != nil {
 		return nil, err
 	}
 	extra := w.options.look(plan, r.State)
+	if caches := usable(r.Caches, plan, extra); len(caches) < len(r.Caches) {
+		r.Caches = caches
+		if plan, err = view.Of(r); err != nil {
+			return nil, err
+		}
+	}
 	root := os.Geteuid() == 0
 	keep := kept(root && r.Namespaces)
 	args := arguments{request: r, plan: plan, extra: extra, version: p.version, root: root, keep: keep, memory: memory()}

@@ -213,12 +213,12 @@ func TestExtras(t *testing.T) {
 	}
 }
 
-// TestCachesWithPlaces gives a file in a cache: for such a run the cache is not the
-// session's.
+// TestCachesWithPlaces gives or hides something in a cache: for such a run the
+// cache is not the session's.
 func TestCachesWithPlaces(t *testing.T) {
 	dir := folder(t)
 	granted := filepath.Join(dir, "a", "file")
-	for _, cache := range []string{"a", "b", "c"} {
+	for _, cache := range []string{"a", "b", "c", "d", "d/secret"} {
 		if err := os.Mkdir(filepath.Join(dir, cache), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,8 @@ func TestCachesWithPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := local.Request{Namespaces: true, Tmp: "/var/tmp", Policy: sandbox.Policy{Mode: sandbox.WorkspaceWrite}}
-	for _, cache := range []string{"a", "b", "c"} {
+	r.Policy.Unreadable = []string{filepath.Join(dir, "d", "secret")}
+	for _, cache := range []string{"a", "b", "c", "d"} {
 		r.Caches = append(r.Caches, local.Cache{Path: filepath.Join(dir, cache), Layer: "/layers/" + cache})
 	}
 	var st unix.Stat_t
@@ -240,7 +241,7 @@ func TestCachesWithPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := " " + strings.Join(l.Runner.Args, " ") + " "
-	for cache, layered := range map[string]bool{"a": false, "b": false, "c": true} {
+	for cache, layered := range map[string]bool{"a": false, "b": false, "c": true, "d": false} {
 		if strings.Contains(args, " --bind /layers/"+cache+" ") != layered {
 			t.Errorf("the session's layer over %s is there: %v", cache, !layered)
 		}
