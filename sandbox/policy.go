@@ -20,8 +20,13 @@ type Policy struct {
 	// read-only mode they only say what must be visible.
 	Roots []*Root
 
-	// Protected are paths below a root that stay read-only.
+	// Protected are paths below a root that stay read-only. One that does not
+	// exist stays absent. A path that is granted in Writable is not protected.
 	Protected []string
+
+	// Gaps says why there may be more to protect than Protected lists; empty if
+	// there is not. It is no part of what is allowed.
+	Gaps string
 
 	// Unreadable are paths that cannot be read at all.
 	Unreadable []string

@@ -32,6 +32,7 @@ var layers = [][]string{
 	{"sandbox/observe"},
 	{"sandbox/restrict"},
 	{"sandbox/local"},
+	{"sandbox/protect"},
 	{"sandbox/opensandbox"},
 	{"sandbox"},
 }

@@ -15,17 +15,19 @@ import (
 	"github.com/confine-dev/confine/rpc"
 	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/protect"
 )
 
 // folders are the workspace folders of the editor and the roots made of them.
 type folders struct {
 	forbidden sandbox.Forbidden
+	finder    protect.Finder
 
 	mu   sync.Mutex // guards what follows
 	open []folder   // in the order that the editor gave
 	gone []*sandbox.Root
 
-	pinned []*sandbox.Root // folders outside the roots that git needs; see metadata
+	pinned []*sandbox.Root // folders outside the roots that git needs; see guarded
 }
 
 // folder is one workspace folder: a root, or why it is none.

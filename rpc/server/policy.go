@@ -123,8 +123,8 @@ func (c *client) policy(s scope, roots []*sandbox.Root) sandbox.Policy {
 		p.Skipped = append(p.Skipped, c.o.Skipped()...)
 	}
 	if s.mode == sandbox.WorkspaceWrite {
-		extra, protected := c.folders.metadata(roots)
-		p.Roots, p.Protected = slices.Concat(roots, extra), protected
+		found := c.folders.guarded(roots)
+		p.Roots, p.Protected, p.Gaps = slices.Concat(roots, found.Metadata), found.Protected, found.Missed
 	}
 	return p
 }

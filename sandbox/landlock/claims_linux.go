@@ -45,6 +45,9 @@ func open(reason string) sandbox.FacetReport {
 	return sandbox.FacetReport{State: sandbox.Open, Reason: reason}
 }
 
+// unprotected is what rules that add up cannot keep.
+const unprotected = "without namespaces nothing in a writable folder can be kept read-only: git's hooks and configuration and the settings of editors and agents can be changed there; what was changed is listed as planted"
+
 // outsideFacets holds where the host refuses namespaces.
 func (w *Wrapper) outsideFacets(policy sandbox.Policy) map[sandbox.Facet]sandbox.FacetReport {
 	facets := map[sandbox.Facet]sandbox.FacetReport{
@@ -55,6 +58,9 @@ func (w *Wrapper) outsideFacets(policy sandbox.Policy) map[sandbox.Facet]sandbox
 		sandbox.Processes:   partial("without namespaces other processes can be seen, their priority lowered and their processors chosen, and one that forks fast enough can outlive its run for a moment"),
 		sandbox.Metadata:    open("without namespaces mode, owner, times and attributes of files outside the workspace can be changed by their owner"),
 		sandbox.Devices:     partial("without namespaces devices that their user can read can be read, the person's terminals among them"),
+	}
+	if policy.Mode == sandbox.WorkspaceWrite {
+		facets[sandbox.FileWrite] = partial(unprotected)
 	}
 	if w.abi.Version < restrict.TruncateVersion {
 		facets[sandbox.FileWrite] = partial(fmt.Sprintf("Landlock ABI %d cannot refuse truncating files (ABI 3, Linux 6.2, can)", w.abi.Version))

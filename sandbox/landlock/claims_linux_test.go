@@ -48,8 +48,8 @@ func TestClaimsWithoutNamespaces(t *testing.T) {
 	}{
 		{1, sandbox.FileWrite, sandbox.Partial}, // truncate
 		{2, sandbox.FileWrite, sandbox.Partial},
-		{3, sandbox.FileWrite, sandbox.Enforced},
-		{5, sandbox.Processes, sandbox.Open}, // signals
+		{3, sandbox.FileWrite, sandbox.Partial}, // what is protected in a root
+		{5, sandbox.Processes, sandbox.Open},    // signals
 		{6, sandbox.Processes, sandbox.Partial},
 		{7, sandbox.Metadata, sandbox.Open},
 		{7, sandbox.UnixSockets, sandbox.Open},

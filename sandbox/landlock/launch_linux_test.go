@@ -142,9 +142,9 @@ func TestViewPlacesWithTheRightAttributes(t *testing.T) {
 	for _, mode := range modes {
 		list := scripttest.Steps(t, &wrap(t, h.request(mode, true)).Prepare)
 		paths, mounts, moves := placed(list)
-		want := map[string]bool{h.protected: false, h.spill: false, h.hidden.Path: mode == sandbox.WorkspaceWrite} // path: writable
+		want := map[string]bool{h.spill: false, h.hidden.Path: mode == sandbox.WorkspaceWrite} // path: writable
 		if mode == sandbox.WorkspaceWrite {
-			want[h.plain.Path], want[h.nested.Path] = true, true
+			want[h.plain.Path], want[h.nested.Path], want[h.protected] = true, true, false
 		}
 		for path, writable := range want {
 			i := slices.Index(paths, path)
@@ -163,7 +163,7 @@ func TestViewPlacesWithTheRightAttributes(t *testing.T) {
 			}
 		}
 		for i, path := range paths {
-			if strings.HasPrefix(path, h.plain.Path) && mode == sandbox.ReadOnly && path != h.protected {
+			if strings.HasPrefix(path, h.plain.Path) && mode == sandbox.ReadOnly {
 				t.Errorf("read-only: %s is placed", path)
 			}
 			if slices.ContainsFunc(paths[i+1:], func(later string) bool { return sandbox.Within(path, later) }) {
@@ -329,12 +329,8 @@ func checkLaunchRules(t *testing.T, h host, r local.Request) {
 	}
 	slices.Sort(roots)
 	want := []string{}
-	switch {
-	case r.Policy.Mode == sandbox.ReadOnly:
-	case r.Namespaces:
+	if r.Policy.Mode != sandbox.ReadOnly {
 		want = []string{h.plain.Path, h.nested.Path, h.hidden.Path}
-	default: // what holds something protected stays closed
-		want = []string{h.nested.Path, h.hidden.Path}
 	}
 	if !slices.Equal(roots, want) {
 		t.Errorf("writable are %q, want %q", roots, want)
@@ -388,10 +384,9 @@ func TestPrivilegesGoFirst(t *testing.T) {
 func TestWrapRefuses(t *testing.T) {
 	h := newHost(t)
 	for name, change := range map[string]func(*sandbox.Policy){
-		"danger-full-access":    func(p *sandbox.Policy) { p.Mode = sandbox.DangerFullAccess },
-		"external-sandbox":      func(p *sandbox.Policy) { p.Mode = sandbox.ExternalSandbox },
-		"an unreadable /proc":   func(p *sandbox.Policy) { p.Unreadable = []string{"/proc"} },
-		"a deep protected path": func(p *sandbox.Policy) { p.Protected = []string{filepath.Join(h.plain.Path, "a", "b")} },
+		"danger-full-access":  func(p *sandbox.Policy) { p.Mode = sandbox.DangerFullAccess },
+		"external-sandbox":    func(p *sandbox.Policy) { p.Mode = sandbox.ExternalSandbox },
+		"an unreadable /proc": func(p *sandbox.Policy) { p.Unreadable = []string{"/proc"} },
 	} {
 		r := h.request(sandbox.WorkspaceWrite, true)
 		change(&r.Policy)

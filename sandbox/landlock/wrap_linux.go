@@ -2,10 +2,7 @@ package landlock
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"slices"
-	"strconv"
 
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/local"
@@ -73,11 +70,7 @@ func (w *Wrapper) outside(l *local.Launch, r local.Request) error {
 	if err := view.Check(r); err != nil {
 		return err
 	}
-	rules := restrict.Ruleset{ABI: w.abi, Scopes: restrict.ScopeSignal | restrict.ScopeAbstract, RefuseTCP: !r.Policy.Network}
-	var err error
-	if rules.Rules, err = outsideRules(r); err != nil {
-		return err
-	}
+	rules := restrict.Ruleset{ABI: w.abi, Scopes: restrict.ScopeSignal | restrict.ScopeAbstract, RefuseTCP: !r.Policy.Network, Rules: outsideRules(r)}
 	l.Env["TMPDIR"] = r.Tmp
 	l.Writable = append([]string{r.Tmp}, view.Devices()...)
 	for _, root := range r.Policy.Writable {
@@ -95,30 +88,20 @@ func (w *Wrapper) outside(l *local.Launch, r local.Request) error {
 
 // outsideRules allow what a command needs where it sees the host's files. The
 // pseudoterminals of the host stay closed: they are other people's. Rules add
-// up: nothing below an allowed folder can be taken out again.
-func outsideRules(r local.Request) ([]restrict.Rule, error) {
+// up: nothing below an allowed folder can be taken out again, so that protected
+// paths can only be looked at after the run.
+func outsideRules(r local.Request) []restrict.Rule {
 	rules := []restrict.Rule{{Path: r.Tmp, Rights: restrict.InFolder}}
 	for _, path := range view.Devices() {
 		rules = append(rules, restrict.Rule{Path: path, Rights: restrict.OnFile})
 	}
 	for _, root := range r.Policy.Roots {
-		if r.Policy.Mode != sandbox.WorkspaceWrite || len(protectedIn(r.Policy, root.Path)) > 0 {
-			continue // a folder that holds something protected stays closed
+		if r.Policy.Mode == sandbox.WorkspaceWrite {
+			rules = append(rules, restrict.Granted(root))
 		}
-		rules = append(rules, restrict.Granted(root))
 	}
 	for _, root := range r.Policy.Writable {
-		inside := slices.DeleteFunc(protectedIn(r.Policy, root.Path), func(path string) bool { return path == root.Path })
-		if len(inside) > 0 {
-			return nil, fmt.Errorf("%s cannot be granted: without user namespaces %s in it could not be kept read-only", strconv.Quote(root.Path), strconv.Quote(inside[0]))
-		}
 		rules = append(rules, restrict.Granted(root))
 	}
-	return rules, nil
-}
-
-// protectedIn are the paths in a folder, and the folder itself, that are to stay
-// read-only.
-func protectedIn(p sandbox.Policy, folder string) []string {
-	return slices.DeleteFunc(slices.Clone(p.Protected), func(path string) bool { return !sandbox.Within(path, folder) })
+	return rules
 }

@@ -47,6 +47,7 @@ type Engine struct {
 	peer    *os.File // the other end, by which a child sees that we live
 	spawner *spawner
 	guard   *guardian
+	covers  *covers
 
 	inherited inheritance
 
@@ -89,6 +90,10 @@ func New(wrapper Wrapper, o Options) (*Engine, error) {
 func (e *Engine) open() (err error) {
 	if e.home, err = newHome(e.options.StateDir); err != nil {
 		return err
+	}
+	e.covers = newCovers(e.options.StateDir)
+	if err = e.home.makeCoverFolder(); err != nil {
+		return fmt.Errorf("making confine's runtime folder: %w", err)
 	}
 	if e.self, err = openSelf(); err != nil {
 		return err
@@ -218,16 +223,20 @@ func (e *Engine) confineOnce(spec sandbox.Spec, program resolved, v verdict) (_ 
 	if spec.Policy.Mode == sandbox.WorkspaceWrite {
 		caches = usable(s.caches, spec.Policy.Roots) // in read-only mode nothing is kept
 	}
+	guarded := e.guardPaths(spec.Policy, v.mounts())
 	launch, err := e.wrapper.Wrap(Request{Policy: spec.Policy, Dir: spec.Dir, Namespaces: v.namespaces,
-		Tmp: tmp, Caches: caches, State: e.options.StateDir, Visible: e.visible(spec), Program: program.named()})
+		Tmp: tmp, Caches: caches, State: e.options.StateDir, Cover: e.home.coverFolder(), Visible: e.visible(spec), Program: program.named()})
 	if err != nil {
+		guarded.release()
 		remove()
 		return nil, false, err
 	}
+	launch.guarded = guarded
 	launch.Defaults = cacheVariables(caches, launch.Env["TMPDIR"])
 	launch.Facts = v.facts(spec.Policy)
 	r, err := e.launch(spec, program, launch, s)
 	if err != nil {
+		guarded.release()
 		remove()
 		return nil, launch.Fleeting, err
 	}
@@ -270,6 +279,9 @@ func (e *Engine) launch(spec sandbox.Spec, program resolved, l *Launch, s *sessi
 	r := newRun(spec, l.Facts, sandbox.CaptureOptions{Quota: &e.quota})
 	r.leader = leader
 	r.writable = l.Writable
+	if l.guarded != nil {
+		r.guarded = l.guarded
+	}
 	if listener != nil {
 		// Before anything else: the command may wait for its first answer.
 		r.observed = e.watch(listener, spec.Policy, l)

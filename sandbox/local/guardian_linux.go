@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -155,6 +156,7 @@ func guardianMain(args []string) int {
 		go run.answerAll() // until it is ended below
 	}
 	clean := endRuns(args[1], guardianTime)
+	sweepCovers(filepath.Dir(filepath.Dir(args[0])))
 	if err := removeTree(args[0]); err != nil || !clean {
 		return 1 // the next server sweeps
 	}

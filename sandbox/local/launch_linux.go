@@ -52,6 +52,8 @@ type Launch struct {
 	Writable []string
 
 	Facts sandbox.Facts
+
+	guarded *guarded // nil if nothing is confined
 }
 
 // Script is a list of system calls with names that a person understands. It

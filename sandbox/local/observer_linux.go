@@ -29,6 +29,10 @@ type Watched struct {
 	// write to, as the command names them.
 	Writable []string
 
+	// Notable, if set, knows the names of files and folders that are listed when a
+	// command makes them.
+	Notable func(name string) bool
+
 	// Progress is shared with the guardian, which answers when it sees that the
 	// numbers stand still while a call waits.
 	Progress *Progress
@@ -50,5 +54,6 @@ type Watch interface {
 // Observed is what was seen of a run.
 type Observed struct {
 	Denials []sandbox.Denial // each with evidence "observed", the oldest first
+	Made    []string         // paths that Watched.Notable knows and the command tried to make, each once
 	sandbox.Observation
 }

@@ -25,6 +25,9 @@ type verdict struct {
 	kind       string
 }
 
+// mounts reports whether a run has mounts of its own.
+func (v verdict) mounts() bool { return v.namespaces || slices.Contains(v.claims.Layers, "namespaces") }
+
 // facts are what a run by this verdict can truthfully say.
 func (v verdict) facts(p sandbox.Policy) sandbox.Facts {
 	facets := v.claims.Facets

@@ -47,6 +47,7 @@ type run struct {
 	scanner  *sandbox.DenialScanner // nil if nothing is confined
 	writable []string               // for the scanner
 	observed watched                // nil if nobody watches
+	guarded  overseer               // nil if nothing is protected
 
 	outputMu sync.Mutex // orders chunks of both streams
 
@@ -63,8 +64,16 @@ type run struct {
 
 // watched is what sees a run's refusals.
 type watched interface {
-	// end is called once, when nothing of the run is left.
-	end() (denials []sandbox.Denial, state sandbox.Observation)
+	// end is called once, when nothing of the run is left. made are paths of
+	// notable names that were seen being made.
+	end() (denials []sandbox.Denial, made []string, state sandbox.Observation)
+}
+
+// overseer is what knows whether a run changed what it must not.
+type overseer interface {
+	// end is called once, when nothing of the run is left, and says what is
+	// known of how the run was confined.
+	end(facts sandbox.Facts, made []string) sandbox.Facts
 }
 
 // endWatch ends the watching of a run that did not begin.
@@ -219,8 +228,12 @@ func (r *run) finish(end ending, err error, duration time.Duration) {
 	if end.signal != 0 {
 		r.result.Signal = signalName(end.signal)
 	}
+	var made []string
 	if r.scanner != nil {
-		r.denials(end, err == nil)
+		made = r.denials(end, err == nil)
+	}
+	if r.guarded != nil {
+		r.result.Facts = r.guarded.end(r.facts, made)
 	}
 	if err != nil {
 		r.err = &sandbox.UnavailableError{Mode: r.spec.Policy.Mode, Detail: err.Error(), Started: true}
@@ -228,21 +241,23 @@ func (r *run) finish(end ending, err error, duration time.Duration) {
 	close(r.done)
 }
 
-// denials puts together what was seen and what the command said.
-func (r *run) denials(end ending, known bool) {
+// denials puts together what was seen and what the command said. made are notable
+// paths that were seen being made.
+func (r *run) denials(end ending, known bool) (made []string) {
 	r.result.Observation = sandbox.Observation{State: sandbox.NotObserved}
 	var seen []sandbox.Denial
 	if r.observed != nil {
-		seen, r.result.Observation = r.observed.end()
+		seen, made, r.result.Observation = r.observed.end()
 	}
 	if !known {
-		return
+		return made
 	}
 	said := r.scanner.Denials(sandbox.DenialContext{Policy: r.spec.Policy, Dir: r.spec.Dir,
 		ExitCode: end.code, Signal: r.result.Signal, Writable: r.writable})
 	r.result.Denials = sandbox.MergeDenials(seen, said, r.result.Observation, sandbox.HousekeepingOf(r.spec.Env),
 		func(path string) bool { return r.scanner.Mentions(path, r.spec.Dir) })
 	r.result.Denied = sandbox.Matter(r.result.Denials)
+	return made
 }
 
 // Wait implements sandbox.Process.

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/protect"
 	"golang.org/x/sys/unix"
 )
 
@@ -37,12 +38,12 @@ func (e *Engine) watch(listener *os.File, policy sandbox.Policy, l *Launch) *wat
 			e.guard.hold(w.slot, backup)
 		}
 	}
-	w.watch = e.options.Observer.Watch(listener, Watched{Policy: policy, Namespaces: l.isolated(), Writable: l.Writable, Progress: w.progress})
+	w.watch = e.options.Observer.Watch(listener, Watched{Policy: policy, Namespaces: l.isolated(), Writable: l.Writable, Notable: protect.Notable, Progress: w.progress})
 	return w
 }
 
 // end implements watched.
-func (w *watchedRun) end() ([]sandbox.Denial, sandbox.Observation) {
+func (w *watchedRun) end() ([]sandbox.Denial, []string, sandbox.Observation) {
 	seen := w.watch.End()
 	stolen := atomic.LoadUint64(&w.progress.Stolen)
 	if w.slot >= 0 {
@@ -55,7 +56,7 @@ func (w *watchedRun) end() ([]sandbox.Denial, sandbox.Observation) {
 		seen.State, seen.Reason = sandbox.ObservedPartly, fmt.Sprintf("the server stood still for a while; its guardian let %d calls pass unseen", stolen)
 		seen.Omitted += int(stolen)
 	}
-	return seen.Denials, seen.Observation
+	return seen.Denials, seen.Made, seen.Observation
 }
 
 // progressTable is memory that a server shares with its guardian.

@@ -49,6 +49,10 @@ type Request struct {
 	// State is confine's own folder, to be hidden from the command.
 	State string
 
+	// Cover is a folder that is shown in the place of protected folders that are
+	// empty, such as those that keep absent paths absent; empty: themselves.
+	Cover string
+
 	// Visible are paths that must be readable whatever hides them.
 	Visible []string
 

@@ -34,6 +34,7 @@ type watch struct {
 	second   [maxPath + 1]byte
 	attr     [maxPath + 1]byte
 	record   *record
+	made     []string       // paths of notable names
 	broken   string         // why nothing is judged any more
 	unseen   map[string]int // calls that could not be judged, by reason
 }
@@ -152,6 +153,9 @@ func (w *watch) denials(n *notification) []sandbox.Denial {
 	if ok && r.kind == attributing {
 		attr, ok = w.read(n, r.attr, w.attr[:])
 	}
+	if ok {
+		w.noteMade(int(n.tid), r, first, second)
+	}
 	if !ok || w.quick.harmless(int(n.tid), w.root, r, first, second) || !w.listener.waits(n.id) {
 		return nil
 	}
@@ -211,7 +215,7 @@ func (w *watch) enter(n *notification) bool {
 
 // files judges a request that is about files.
 func (w *watch) files(tid int, r request, first, second, attr string) (found []sandbox.Denial) {
-	from, lost, errno := find(tid, w.root, r.first, first)
+	from, lost, errno := find(tid, w.root, r.looked(first), first)
 	w.missed(errno)
 	if lost != "" && w.run.Namespaces {
 		return hidden(r, lost)
@@ -300,7 +304,7 @@ func (w *watch) End() local.Observed {
 	}
 	var result local.Observed
 	result.Denials, result.Omitted = w.record.answer()
-	result.State = sandbox.ObservedFully
+	result.Made, result.State = w.made, sandbox.ObservedFully
 	if reasons := w.reasons(result.Omitted); len(reasons) > 0 {
 		result.State, result.Reason = sandbox.ObservedPartly, strings.Join(reasons, "; ")
 	}

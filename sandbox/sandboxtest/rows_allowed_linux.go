@@ -17,7 +17,7 @@ import (
 )
 
 // allowances are what honest programs do.
-var allowances = slices.Concat(fileWork, processWork, socketWork, grantWork, hiddenWork)
+var allowances = slices.Concat(fileWork, processWork, socketWork, grantWork, hiddenWork, besideProtected)
 
 // work makes a row that needs no more than a name and the operation.
 func work(name string, try func(stage) error) allowance { return allowance{name: name, try: try} }

@@ -88,4 +88,4 @@ func runWorld(t *testing.T, c Config, name string) {
 }
 
 // refusals are all rows that a sandbox must not let through.
-var refusals = slices.Concat(fileWrites, fileReads, metadataChanges, networkReaches, serviceReaches, processReaches, deviceUses, privilegeGains, grantLimits, hiddenReads)
+var refusals = slices.Concat(fileWrites, fileReads, metadataChanges, networkReaches, serviceReaches, processReaches, deviceUses, privilegeGains, grantLimits, hiddenReads, protectedChanges)

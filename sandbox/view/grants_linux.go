@@ -22,9 +22,6 @@ func Check(r local.Request) error {
 	if err := checkUnreadable(p); err != nil {
 		return err
 	}
-	if path := deepProtected(p); path != "" {
-		return fmt.Errorf("keeping %s read-only is not available yet: its folder could be renamed, and another put there", strconv.Quote(path))
-	}
 	state := real(r.State)
 	for _, root := range grants(p) {
 		if reason := ungrantable(root); reason != "" {
@@ -42,22 +39,6 @@ func grants(p sandbox.Policy) []*sandbox.Root { return slices.Concat(p.Writable,
 
 func refusedGrant(root *sandbox.Root, reason string) error {
 	return fmt.Errorf("%s cannot be granted: %s", strconv.Quote(root.Path), reason)
-}
-
-// deepProtected is a protected path that does not lie at the top of a writable
-// folder. A mount keeps what it covers from being renamed, not what lies above.
-func deepProtected(p sandbox.Policy) string {
-	writable := p.RootPaths()
-	for _, root := range p.Writable {
-		writable = append(writable, root.Path)
-	}
-	for _, path := range p.Protected {
-		top := slices.Contains(writable, path) || slices.Contains(writable, filepath.Dir(path))
-		if !top && slices.ContainsFunc(writable, func(w string) bool { return sandbox.Within(path, w) }) {
-			return path
-		}
-	}
-	return ""
 }
 
 // ungrantable says why something can never be granted one by one; empty if it

@@ -35,9 +35,10 @@ func TestGrantsMeetWhatIsThere(t *testing.T) {
 		{"in the root of a read-only run", both[1:], "ws/deep/file", "", map[string]string{"ws/deep/file": writable, "ws": none}},
 		{"a root itself", both[:1], "ws", "", map[string]string{"ws": writable, "ws/config": readOnly}},
 		{"the root of a read-only run", both[1:], "ws", "", map[string]string{"ws": writable, "ws/config": readOnly}},
-		{"a protected file", both, "ws/config", "", map[string]string{"ws/config": writable, "ws/hooks": readOnly}},
-		{"in a protected folder", both, "ws/hooks/pre", "", map[string]string{"ws/hooks": readOnly, "ws/hooks/pre": writable}},
-		{"a protected folder", both, "ws/hooks", "", map[string]string{"ws/hooks": writable, "ws/config": readOnly}},
+		{"a protected file", both[:1], "ws/config", "", map[string]string{"ws/config": none, "ws/hooks": readOnly}},
+		{"a protected file of a read-only run", both[1:], "ws/config", "", map[string]string{"ws/config": writable, "ws/hooks": none}},
+		{"in a protected folder", both[:1], "ws/hooks/pre", "", map[string]string{"ws/hooks": readOnly, "ws/hooks/pre": writable}},
+		{"a protected folder", both[:1], "ws/hooks", "", map[string]string{"ws/hooks": none, "ws/config": readOnly}},
 		{"a hidden file", both, "runtime/note", "", map[string]string{"runtime/note": writable, "runtime": none}},
 		{"a hidden folder's part", both, "runtime/ws", "", map[string]string{"runtime/ws": writable, "runtime": none}},
 		{"in a cache", both[:1], "cache/go/entry", "", map[string]string{"cache/go": writable, "cache/go/entry": writable}},
@@ -219,12 +220,8 @@ func TestRefusedPolicies(t *testing.T) {
 		"an unreadable /proc":             func(r *local.Request) { r.Policy.Unreadable = []string{"/etc/shadow", "/proc"} },
 		"an unreadable file system":       func(r *local.Request) { r.Policy.Unreadable = []string{"/"} },
 		"an unreadable relative path":     func(r *local.Request) { r.Policy.Unreadable = []string{"secret"} },
-		"deep in a root":                  func(r *local.Request) { r.Policy.Protected = []string{h.at("ws/deep/file")} },
 		"a grant in confine's own folder": func(r *local.Request) { r.Policy.Writable = []*sandbox.Root{h.root("state/own")} },
 		"a grant around it":               func(r *local.Request) { r.Policy.Writable = []*sandbox.Root{h.root(".")} },
-		"deep in a grant": func(r *local.Request) {
-			r.Policy.Protected, r.Policy.Writable = []string{h.at("away/sub/file")}, []*sandbox.Root{h.root("away")}
-		},
 	} {
 		r := h.request(sandbox.WorkspaceWrite)
 		change(&r)

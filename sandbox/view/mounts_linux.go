@@ -59,17 +59,6 @@ func (b *builder) roots() {
 	}
 }
 
-// protected are paths inside roots that stay read-only.
-func (b *builder) protected() {
-	for _, path := range b.request.Policy.Protected {
-		info, err := os.Lstat(path)
-		if err != nil || info.Mode()&os.ModeSymlink != 0 {
-			continue
-		}
-		b.add(Mount{Path: path, Source: path, File: !info.IsDir(), Why: why("protecting", path)})
-	}
-}
-
 // granted are what was granted one by one. What can be written anyway gets no
 // mount: a file that is one can be neither renamed nor removed.
 func (b *builder) granted() {

@@ -50,6 +50,7 @@ type Mount struct {
 	File     bool          // it is a file, not a folder
 	Writable bool          // otherwise read-only
 	Root     *sandbox.Root // what must be found at Source; nil: whatever is there
+	between  bool          // it only keeps a folder in its place; what may be written in it the mount around says
 	Fleeting bool          // what has that path, which no command can change, may be gone by now: then there is no place, and no need
 	Why      string        // gerund, with the path: completes "… failed"
 }
@@ -77,6 +78,7 @@ func Of(r local.Request) (*Plan, error) {
 	b.roots()
 	b.protected()
 	b.granted()
+	b.protected() // in what was granted
 	b.hide()
 	b.caches()
 	b.visible()
@@ -123,7 +125,7 @@ func (p *Plan) Rules() []restrict.Rule {
 	}
 	for _, m := range p.Mounts {
 		switch {
-		case !m.Writable:
+		case !m.Writable, m.between: // a rule for a folder holds for what is mounted in it
 		case m.Root != nil:
 			rules = append(rules, restrict.Granted(m.Root))
 		default:
@@ -139,7 +141,7 @@ func (p *Plan) Writable() []string {
 	paths := []string{"/tmp", "/dev", "/proc"}
 	for _, m := range p.Mounts {
 		isRoot := slices.ContainsFunc(p.roots, func(r *sandbox.Root) bool { return r.Path == m.Path })
-		if m.Writable && !isRoot && m.Path != p.tmp {
+		if m.Writable && !m.between && !isRoot && m.Path != p.tmp {
 			paths = append(paths, m.Path)
 		}
 	}

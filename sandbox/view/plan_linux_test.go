@@ -113,7 +113,7 @@ func TestModesDecideWhatIsWritable(t *testing.T) {
 	h := newHost(t)
 	for mode, want := range map[sandbox.Mode]map[string]bool{ // path: writable
 		sandbox.WorkspaceWrite: {"ws": true, "runtime/ws": true, "ws/config": false, "ws/hooks": false, "state/spill": false},
-		sandbox.ReadOnly:       {"runtime/ws": false, "ws/config": false, "ws/hooks": false, "state/spill": false},
+		sandbox.ReadOnly:       {"runtime/ws": false, "state/spill": false},
 	} {
 		r := h.request(mode)
 		r.Policy.Roots = append(r.Policy.Roots, h.root("runtime/ws"))

@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"errors"

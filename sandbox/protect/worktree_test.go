@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"os"
@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/confine-dev/confine/sandbox"
 )
 
 // worktree makes a repository with one linked worktree, by git itself.
@@ -35,20 +37,21 @@ func worktree(t *testing.T) (repository, tree string) {
 
 func metadataOf(t *testing.T, folder string) (paths, protected []string) {
 	t.Helper()
-	root, err := DeclareRoot(folder, Forbidden{})
+	root, err := sandbox.DeclareRoot(folder, sandbox.Forbidden{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	found, protected := GitMetadata([]*Root{root}, Forbidden{})
-	for _, r := range found {
+	found := new(Finder).Find([]*sandbox.Root{root}, sandbox.Forbidden{})
+	protected = found.Protected
+	for _, r := range found.Metadata {
 		paths = append(paths, r.Path)
 		r.Close()
 	}
 	return paths, protected
 }
 
-func TestGitMetadataOfALinkedWorktree(t *testing.T) {
+func TestMetadataOfALinkedWorktree(t *testing.T) {
 	repository, tree := worktree(t)
 	paths, protected := metadataOf(t, tree)
 	git := filepath.Join(repository, ".git")
@@ -59,7 +62,7 @@ func TestGitMetadataOfALinkedWorktree(t *testing.T) {
 	}
 	for _, path := range paths {
 		for _, never := range []string{"hooks", "config", "info"} {
-			if Within(filepath.Join(git, never), path) {
+			if sandbox.Within(filepath.Join(git, never), path) {
 				t.Errorf("root %q opens %s", path, never)
 			}
 		}
@@ -69,7 +72,7 @@ func TestGitMetadataOfALinkedWorktree(t *testing.T) {
 	}
 }
 
-func TestGitMetadataBelievesOnlyTheRepository(t *testing.T) {
+func TestMetadataBelievesOnlyTheRepository(t *testing.T) {
 	write := func(path, text string) {
 		t.Helper()
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

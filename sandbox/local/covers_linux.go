@@ -1,0 +1,331 @@
+package local
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/protect"
+	"golang.org/x/sys/unix"
+)
+
+// covers stand on the host where protected paths do not exist, so that something
+// can be mounted there. They exist while a run needs them and are removed by
+// whoever needs them last: this server, another one of the same person, or, when
+// these are dead, a guardian or the next server.
+//
+// For each folder that has covers there is a journal in the state folder. Who
+// needs them holds a shared lock on it; who gets the exclusive one removes what
+// the journal names, and nothing else: an empty folder, or a file with nothing but
+// what it was made with, of the very inode that was made.
+type covers struct {
+	dir string // of the journals
+
+	mu   sync.Mutex
+	held map[string]*covered // guarded by mu; by the name of the journal
+}
+
+// covered is one folder with covers, needed by runs of this server.
+type covered struct {
+	journal *os.File // locked
+	users   int
+}
+
+const coversFolder = "covers"
+
+// record is a line of a journal: first what is about to be made, then what was.
+type coverRecord struct {
+	Folder []byte `json:"folder"` // bytes, because a path need not be UTF-8
+	Name   string `json:"name"`
+	Time   int64  `json:"time,omitempty"` // when it was about to be made, in nanoseconds
+	Ino    uint64 `json:"ino,omitempty"`  // what was made
+}
+
+func newCovers(state string) *covers {
+	return &covers{dir: filepath.Join(state, coversFolder), held: map[string]*covered{}}
+}
+
+// place covers each protected path of a policy that does not exist, though a
+// command could make it. The covers stay until release. failed are the paths
+// that could not be covered.
+func (c *covers) place(policy sandbox.Policy) (release func(), failed []string) {
+	byFolder := map[string][]string{}
+	for _, path := range policy.Protected {
+		if folder, ok := coverable(policy, path); ok {
+			byFolder[folder] = append(byFolder[folder], filepath.Base(path))
+		}
+	}
+	if len(byFolder) == 0 {
+		return func() {}, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var keys []string
+	for folder, names := range byFolder {
+		key, missed := c.cover(folder, names)
+		if key != "" {
+			keys = append(keys, key)
+		}
+		for _, name := range missed {
+			failed = append(failed, filepath.Join(folder, name))
+		}
+	}
+	return sync.OnceFunc(func() { c.release(keys) }), failed
+}
+
+// coverable reports whether a command could make a protected path, and in which
+// folder. A path that was granted is meant to be made.
+func coverable(policy sandbox.Policy, path string) (folder string, ok bool) {
+	folder = filepath.Dir(path)
+	if policy.MayWrite(path) || !policy.MayWrite(folder) {
+		return "", false
+	}
+	info, err := os.Lstat(path)
+	return folder, errors.Is(err, os.ErrNotExist) || err == nil && (info.IsDir() || protect.CoverOf(path).File)
+}
+
+// cover makes what is missing in one folder. c.mu is held. key is empty if
+// nothing there is covered.
+func (c *covers) cover(folder string, names []string) (key string, missed []string) {
+	dir, st, err := openFolder(folder)
+	if err != nil {
+		return "", nil // nothing can be made in a folder that is not there
+	}
+	defer unix.Close(dir)
+	var absent []string
+	for _, name := range names {
+		var there unix.Stat_t
+		if unix.Fstatat(dir, name, &there, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT {
+			absent = append(absent, name)
+		}
+	}
+	key = fmt.Sprintf("%x-%x", st.Dev, st.Ino)
+	entry := c.held[key]
+	if entry == nil {
+		path := filepath.Join(c.dir, key)
+		if _, err := os.Lstat(path); len(absent) == 0 && err != nil {
+			return "", nil // nobody covers anything here
+		}
+		journal, err := openJournal(path)
+		if err != nil {
+			return "", absent
+		}
+		entry = &covered{journal: journal}
+		c.held[key] = entry
+	}
+	entry.users++
+	for _, name := range absent { // again, because another server may have removed some meanwhile
+		if !makeCover(entry.journal, dir, folder, name) {
+			missed = append(missed, name)
+		}
+	}
+	return key, missed
+}
+
+// openFolder holds a folder that no link leads to.
+func openFolder(folder string) (fd int, st unix.Stat_t, err error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	if fd, err = unix.Openat2(unix.AT_FDCWD, folder, &how); err != nil {
+		return -1, st, err
+	}
+	if err = unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+	}
+	return fd, st, err
+}
+
+// openJournal opens and locks a journal that is not just being removed.
+func openJournal(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	for {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err := flock(file, unix.LOCK_SH); err != nil {
+			file.Close()
+			return nil, err
+		}
+		var st unix.Stat_t
+		if err := unix.Fstat(int(file.Fd()), &st); err != nil || st.Nlink > 0 {
+			return file, err
+		}
+		file.Close()
+	}
+}
+
+// makeCover makes one, having said so. It reports whether there is something now.
+// Where commands cannot make anything either, because the folder is not theirs,
+// nothing is needed.
+func makeCover(journal *os.File, dir int, folder, name string) bool {
+	if !note(journal, coverRecord{Folder: []byte(folder), Name: name, Time: time.Now().UnixNano()}) {
+		return false
+	}
+	var err error
+	if kind := protect.CoverOf(filepath.Join(folder, name)); kind.File {
+		err = makeFile(dir, name, kind.Content)
+	} else {
+		err = unix.Mkdirat(dir, name, 0o755)
+	}
+	switch err {
+	case nil:
+	case unix.EEXIST, unix.EACCES, unix.EPERM, unix.EROFS:
+		return true
+	default:
+		return false
+	}
+	var st unix.Stat_t
+	err = unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && note(journal, coverRecord{Folder: []byte(folder), Name: name, Ino: st.Ino})
+}
+
+// makeFile makes a file that has its content from the first moment.
+func makeFile(dir int, name, content string) error {
+	if content == "" {
+		return unix.Mknodat(dir, name, unix.S_IFREG|0o644, 0)
+	}
+	fd, err := unix.Openat(dir, ".", unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(content)); err != nil {
+		return err
+	}
+	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), dir, name, unix.AT_SYMLINK_FOLLOW)
+}
+
+func note(journal *os.File, r coverRecord) bool {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return false
+	}
+	_, err = journal.Write(append(line, '\n'))
+	return err == nil
+}
+
+// release lets go of journals, and removes the covers that nobody needs any more.
+func (c *covers) release(keys []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range keys {
+		entry := c.held[key]
+		if entry.users--; entry.users > 0 {
+			continue
+		}
+		delete(c.held, key)
+		uncover(entry.journal)
+	}
+}
+
+// uncover removes what a journal names, and the journal, unless somebody else
+// holds it. It closes the journal.
+func uncover(journal *os.File) {
+	defer journal.Close()
+	if flock(journal, unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return
+	}
+	var st unix.Stat_t
+	if unix.Fstat(int(journal.Fd()), &st) != nil || st.Nlink == 0 {
+		return
+	}
+	for _, r := range readJournal(journal) {
+		removeCover(r, filepath.Base(journal.Name()))
+	}
+	os.Remove(journal.Name())
+}
+
+// maxJournal bounds what is read of a journal, in bytes.
+const maxJournal = 4 << 20
+
+// readJournal lists what was made, and what may have been before its maker was
+// killed.
+func readJournal(journal *os.File) []coverRecord {
+	data := make([]byte, maxJournal)
+	n, _ := journal.ReadAt(data, 0)
+	made := map[string]coverRecord{}
+	var list []coverRecord
+	for line := range bytes.Lines(data[:n]) {
+		var r coverRecord
+		if json.Unmarshal(line, &r) != nil {
+			continue
+		}
+		key := string(r.Folder) + "/" + r.Name
+		if r.Ino != 0 {
+			list = append(list, r)
+			delete(made, key)
+			continue
+		}
+		made[key] = r
+	}
+	for _, r := range made {
+		list = append(list, r)
+	}
+	return list
+}
+
+// makingTime bounds how long making a cover takes.
+const makingTime = time.Second
+
+// removeCover removes a cover if it is what was made. key identifies its folder.
+func removeCover(r coverRecord, key string) {
+	dir, folder, err := openFolder(string(r.Folder))
+	if err != nil {
+		return
+	}
+	defer unix.Close(dir)
+	var st unix.Statx_t
+	if fmt.Sprintf("%x-%x", folder.Dev, folder.Ino) != key ||
+		unix.Statx(dir, r.Name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st) != nil {
+		return
+	}
+	if r.Ino == 0 { // its maker was killed before it knew
+		born := time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)).Sub(time.Unix(0, r.Time))
+		if st.Mask&unix.STATX_BTIME == 0 || born < -makingTime || born > makingTime || int(st.Uid) != os.Geteuid() {
+			return
+		}
+	} else if st.Ino != r.Ino {
+		return
+	}
+	kind := protect.CoverOf(filepath.Join(string(r.Folder), r.Name))
+	switch {
+	case !kind.File && st.Mode&unix.S_IFMT == unix.S_IFDIR:
+		unix.Unlinkat(dir, r.Name, unix.AT_REMOVEDIR) // fails if something is in it
+	case kind.File && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size == uint64(len(kind.Content)) && st.Nlink == 1 && holdsText(dir, r.Name, kind.Content):
+		unix.Unlinkat(dir, r.Name, 0)
+	}
+}
+
+func holdsText(dir int, name, text string) bool {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	data := make([]byte, len(text)+1)
+	n, err := unix.Read(fd, data)
+	return err == nil && string(data[:n]) == text
+}
+
+// sweepCovers removes what servers left that are dead.
+func sweepCovers(state string) {
+	dir := filepath.Join(state, coversFolder)
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range list {
+		journal, err := os.OpenFile(filepath.Join(dir, e.Name()), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err == nil {
+			uncover(journal)
+		}
+	}
+}

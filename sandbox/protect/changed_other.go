@@ -1,0 +1,7 @@
+//go:build !linux
+
+package protect
+
+import "os"
+
+func changeTime(os.FileInfo) int64 { return 0 }

@@ -1,0 +1,249 @@
+package protect
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// Found is what has to stay as it is during a run in workspace-write mode.
+type Found struct {
+	// Metadata are folders outside the roots that git has to write. The caller
+	// closes them.
+	Metadata []*sandbox.Root
+
+	// Protected are canonical paths in the roots and in Metadata. One that does
+	// not exist is to stay absent.
+	Protected []string
+
+	// Missed says why something may be missing from Protected; empty if nothing is.
+	Missed string
+}
+
+// Finder finds. The zero value is ready. Its methods may be called from several
+// goroutines.
+type Finder struct {
+	mu    sync.Mutex
+	walks map[string]*walked // guarded by mu; by root
+	now   func() time.Time   // nil: time.Now; replaced by tests
+}
+
+// Limits of one search.
+const (
+	maxProtected    = 600 // paths
+	maxRepositories = 100 // looked at, besides the roots
+	maxTargets      = 64  // that one repository's configuration names
+	maxWorktrees    = 100 // of one repository
+	maxModules      = 100 // of one repository
+	maxModuleDepth  = 6
+	maxIncludes     = 50 // configurations of one repository
+)
+
+// Find looks at the roots and at the repositories in and around them. Folders are
+// walked at the first call for a root, and again when that was a while ago:
+// otherwise it takes a few dozen system calls.
+func (f *Finder) Find(roots []*sandbox.Root, forbidden sandbox.Forbidden) Found {
+	s := &search{forbidden: forbidden, seen: map[string]bool{}}
+	for _, root := range roots {
+		s.places = append(s.places, root.Path)
+	}
+	var trees []string
+	for _, root := range roots {
+		above := ""
+		if isAbsent(filepath.Join(root.Path, dotGit)) {
+			above = s.repositoryAbove(root.Path)
+		}
+		w := f.walk(root)
+		if !w.complete {
+			s.miss(fmt.Sprintf("%s has more folders than are looked at, and repositories in it may not be protected", strconv.Quote(root.Path)))
+		}
+		trees = append(trees, root.Path)
+		trees = append(trees, w.repositories...)
+		for _, tree := range append([]string{root.Path}, w.repositories...) {
+			s.outside(tree, false)
+		}
+		if above != "" {
+			s.outside(above, true)
+			s.git(above)
+		}
+	}
+	for i, tree := range trees {
+		if i > len(roots)+maxRepositories {
+			s.miss(fmt.Sprintf("only %d repositories of the workspace are protected", maxRepositories))
+			break
+		}
+		s.top(tree)
+	}
+	return s.found
+}
+
+// search is one call of Find.
+type search struct {
+	forbidden sandbox.Forbidden
+	places    []string        // that commands can write to
+	seen      map[string]bool // paths in found.Protected and git folders that were looked at
+	found     Found
+}
+
+func (s *search) miss(reason string) {
+	if s.found.Missed == "" {
+		s.found.Missed = reason
+	}
+}
+
+// keep protects a path, and what it leads to if it is a link, as far as commands
+// can write there.
+func (s *search) keep(path string) {
+	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return
+	}
+	path = filepath.Join(parent, filepath.Base(path))
+	if s.seen[path] || !s.writable(path) || s.isPlace(path) {
+		return
+	}
+	if len(s.found.Protected) >= maxProtected {
+		s.miss(fmt.Sprintf("only %d paths of the workspace are protected", maxProtected))
+		return
+	}
+	s.seen[path] = true
+	s.found.Protected = append(s.found.Protected, path)
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			s.keep(real)
+		}
+	}
+}
+
+// isPlace reports whether protecting a folder would close a root: what is open
+// by its own name is meant to be.
+func (s *search) isPlace(path string) bool {
+	for _, place := range s.places {
+		if sandbox.Within(place, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// top looks at the top of a root or work tree.
+func (s *search) top(tree string) {
+	for _, name := range autoRun {
+		s.keep(filepath.Join(tree, name))
+	}
+	s.git(tree)
+	if isGitFolder(tree) { // a bare repository
+		s.folder(tree, tree)
+	}
+}
+
+// git looks at the .git of a work tree, whatever it is. An absent one is left to
+// be made: git init and git clone are ordinary work.
+func (s *search) git(tree string) {
+	path := filepath.Join(tree, dotGit)
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+	case info.IsDir():
+		s.folder(path, tree)
+	case info.Mode().IsRegular():
+		s.keep(path)
+		if gitdir, err := readPointer(path, "gitdir: ", tree); err == nil {
+			s.folder(gitdir, tree)
+		}
+	case info.Mode()&os.ModeSymlink != 0:
+		s.keep(path)
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			s.folder(real, tree)
+		}
+	default:
+		s.keep(path)
+	}
+}
+
+// folder looks at a git folder, whose work tree is at top.
+func (s *search) folder(git, top string) {
+	const mark = "\x00" // no path has it
+	if s.seen[git+mark] {
+		return
+	}
+	s.seen[git+mark] = true
+	at := func(name ...string) string { return filepath.Join(append([]string{git}, name...)...) }
+	settings := s.configuration(git, top)
+	own := func(folder string) {
+		s.keep(filepath.Join(folder, gitCommonDir))
+		if extra := filepath.Join(folder, worktreeConfig); settings.perWorktree || !isAbsent(extra) {
+			s.keep(extra) // git looks at it only where the configuration says so
+		}
+	}
+	own(git)
+	if pointer := at(gitDirPointer); !isAbsent(pointer) {
+		s.keep(pointer)
+	}
+	if isAbsent(at(gitCommonDir)) || isGitFolder(git) { // not of a linked worktree, which has neither
+		s.keep(at(gitConfig))
+		s.keep(at(gitHooks))
+	}
+	worktrees, whole := entries(at("worktrees"), maxWorktrees)
+	for _, e := range worktrees {
+		if e.IsDir() {
+			own(at("worktrees", e.Name()))
+			s.keep(at("worktrees", e.Name(), gitDirPointer))
+		}
+	}
+	if !whole {
+		s.miss(fmt.Sprintf("%s has more worktrees than are looked at", strconv.Quote(git)))
+	}
+	for _, target := range settings.targets {
+		s.keep(target)
+	}
+	left := maxModules
+	s.modules(at("modules"), top, maxModuleDepth, &left)
+	if left < 0 {
+		s.miss(fmt.Sprintf("%s has more submodules than are looked at", strconv.Quote(git)))
+	}
+}
+
+// modules looks at the git folders of submodules, whose names may have slashes.
+func (s *search) modules(folder, top string, depth int, left *int) {
+	list, whole := entries(folder, maxModules)
+	if !whole || depth == 0 && len(list) > 0 {
+		*left = -1
+	}
+	if depth == 0 {
+		return
+	}
+	for _, e := range list {
+		if !e.IsDir() || *left < 0 {
+			continue
+		}
+		path := filepath.Join(folder, e.Name())
+		if isGitFolder(path) {
+			*left--
+			s.folder(path, filepath.Join(top, strings.TrimPrefix(path, folder)))
+			continue
+		}
+		s.modules(path, top, depth-1, left)
+	}
+}
+
+// isGitFolder knows git's folder by what git itself looks for.
+func isGitFolder(path string) bool {
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if isAbsent(filepath.Join(path, name)) {
+			return false
+		}
+	}
+	return true
+}
+
+func isAbsent(path string) bool {
+	_, err := os.Lstat(path)
+	return err != nil
+}

@@ -1,0 +1,61 @@
+package protect
+
+import (
+	"path/filepath"
+	"slices"
+)
+
+// autoRun are files and folders at the top of a workspace from which a program
+// of the person's takes what to run, or what to allow, when it merely opens the
+// workspace or is started in it. What only tells programs how to build, test or
+// format is ordinary work and not here, nor are texts that agents read.
+var autoRun = []string{
+	".vscode",   // tasks that run when the folder is opened; settings that name programs and approve tools
+	".idea",     // run configurations and startup tasks
+	".zed",      // tasks and settings that name language servers
+	".nvim.lua", // Neovim and Vim run these four where 'exrc' is set
+	".nvimrc",
+	".exrc",
+	".vimrc",
+	".envrc",    // direnv runs it
+	".mcp.json", // servers that agents start
+	".claude",   // hooks, permissions and servers of agents
+	".codex",
+	".cursor",
+	".gemini",
+	".confine", // reserved for confine itself
+}
+
+// Names of what lies in a git folder.
+const (
+	dotGit         = ".git"
+	gitConfig      = "config"
+	gitHooks       = "hooks"
+	gitCommonDir   = "commondir"
+	gitDirPointer  = "gitdir"
+	worktreeConfig = "config.worktree"
+)
+
+// Notable reports whether something of this name, wherever in a workspace it is
+// made, may be run or believed by a program outside.
+func Notable(name string) bool { return name == dotGit || slices.Contains(autoRun, name) }
+
+// Cover says what stands on the host in the place of a protected path that does
+// not exist, while a run goes on, so that something can be mounted there.
+type Cover struct {
+	File    bool   // otherwise a folder, which git does not see when it is empty
+	Content string // of a file
+}
+
+// CoverOf is what does no harm to programs outside that find it: git takes
+// folders of these names for broken repositories, and a commondir that names the
+// folder it is in for what it is without one.
+func CoverOf(path string) Cover {
+	switch filepath.Base(path) {
+	case gitCommonDir:
+		return Cover{File: true, Content: ".\n"}
+	case gitConfig, worktreeConfig:
+		return Cover{File: true}
+	}
+	return Cover{}
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package protect
+
+const openFlags = 0

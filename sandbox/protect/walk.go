@@ -1,0 +1,114 @@
+package protect
+
+import (
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// walked is what a walk through a root found.
+type walked struct {
+	root         sandbox.Root // as it was declared
+	at           time.Time    // when it ended
+	took         time.Duration
+	repositories []string // work trees and bare repositories below the root, outer first
+	complete     bool
+}
+
+// Limits of a walk, and for how long it is believed: so long that walking never
+// takes more than a small part of the time.
+const (
+	maxWalked    = 300_000 // files and folders
+	maxWalkTime  = 2 * time.Second
+	walkHolds    = 30 * time.Second
+	walkShare    = 200 // at most the 200th part of the time is spent walking
+	maxWalkDepth = 32
+)
+
+// walk returns what is known of a root, walking if it must.
+func (f *Finder) walk(root *sandbox.Root) walked {
+	now := time.Now
+	if f.now != nil {
+		now = f.now
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known := f.walks[root.Path]
+	if known != nil && known.root.Dev == root.Dev && known.root.Ino == root.Ino &&
+		now().Sub(known.at) < max(walkHolds, walkShare*known.took) {
+		return *known
+	}
+	start := now()
+	w := &walked{root: sandbox.Root{Path: root.Path, Dev: root.Dev, Ino: root.Ino}}
+	w.repositories, w.complete = repositories(root.Path, func() bool { return now().Sub(start) > maxWalkTime })
+	w.at = now()
+	w.took = w.at.Sub(start)
+	if f.walks == nil {
+		f.walks = map[string]*walked{}
+	}
+	f.walks[root.Path] = w
+	return *w
+}
+
+// Note tells of paths that were made in a run, so that repositories among them
+// are protected in the next.
+func (f *Finder) Note(made []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, path := range made {
+		tree := filepath.Dir(path)
+		for _, w := range f.walks {
+			if filepath.Base(path) == dotGit && sandbox.Within(tree, w.root.Path) && tree != w.root.Path && !slices.Contains(w.repositories, tree) && len(w.repositories) <= maxRepositories {
+				w.repositories = append(slices.Clone(w.repositories), tree)
+			}
+		}
+	}
+}
+
+// repositories walks a folder, breadth first, so that what is cut off lies deep.
+// Links are not followed. Folders of packages are left out: they hold thousands of
+// folders, and nobody works in them.
+func repositories(root string, late func() bool) (found []string, complete bool) {
+	type place struct {
+		path  string
+		depth int
+	}
+	count, complete := 0, true
+	for queue := []place{{root, 0}}; len(queue) > 0; queue = queue[1:] {
+		here := queue[0]
+		if count > maxWalked || late() {
+			return found, false
+		}
+		list, whole := entries(here.path, maxWalked-count)
+		count += len(list)
+		complete = complete && whole
+		bare := 0
+		for _, e := range list {
+			switch e.Name() {
+			case dotGit:
+				bare = -len(list) // not one
+				if here.path != root {
+					found = append(found, here.path)
+				}
+			case "HEAD", "objects", "refs":
+				bare++
+			}
+		}
+		if bare == 3 && here.path != root {
+			found = append(found, here.path)
+			continue
+		}
+		for _, e := range list {
+			switch {
+			case !e.IsDir() || e.Name() == dotGit || e.Name() == "node_modules":
+			case here.depth == maxWalkDepth:
+				complete = false
+			default:
+				queue = append(queue, place{filepath.Join(here.path, e.Name()), here.depth + 1})
+			}
+		}
+	}
+	return found, complete
+}
