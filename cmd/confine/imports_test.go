@@ -34,6 +34,7 @@ var layers = [][]string{
 	{"sandbox/local"},
 	{"sandbox/protect"},
 	{"sandbox/opensandbox"},
+	{"sandbox/hide"},
 	{"sandbox"},
 }
 

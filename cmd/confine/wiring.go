@@ -13,6 +13,7 @@ import (
 	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/rpc/server"
 	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/hide"
 )
 
 // wiring is a server with everything it needs, the same for every subcommand.
@@ -75,13 +76,16 @@ func newWiring(o wiringOptions) (_ *wiring, err error) {
 				{Key: config.KeyBwrapPath, Value: w.settings.BwrapPath},
 				{Key: config.KeyBwrapReadOnly, Value: append([]string{}, w.settings.BwrapReadOnly...)},
 				{Key: config.KeyBwrapDevices, Value: append([]string{}, w.settings.BwrapDevices...)},
+				{Key: config.KeyDenyRead, Value: append([]string{}, w.settings.DenyRead...)},
+				{Key: config.KeyDenyReadStores, Value: w.settings.DenyReadDefaults},
 			},
 			Origins: w.settings.Origins,
 		},
-		Skipped:   p.skipped,
-		Forbidden: w.forbidden(),
-		HostEnv:   os.Environ(),
-		SpillDir:  p.spill,
+		Skipped:    p.skipped,
+		Unreadable: hide.New(w.hidden()).Find,
+		Forbidden:  w.forbidden(),
+		HostEnv:    os.Environ(),
+		SpillDir:   p.spill,
 
 		KeepOutput: o.keep,
 		Log:        o.log,
@@ -124,6 +128,12 @@ func (w *wiring) openGate() (*approval.Gate, error) {
 	}
 	w.closers = append(w.closers, func() error { return gate.Close(context.Background()) })
 	return gate, nil
+}
+
+// hidden says what no confined command can read.
+func (w *wiring) hidden() hide.Rules {
+	return hide.Rules{Home: w.paths.Home, Getenv: os.Getenv, Defaults: w.settings.DenyReadDefaults, Root: os.Geteuid() == 0,
+		More: w.settings.Hidden(w.paths.Home)}
 }
 
 // forbidden lists the folders that no command may be given for writing.

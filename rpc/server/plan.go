@@ -97,6 +97,9 @@ func (c *client) plan(p proto.RunCommandParams) (plan, error) {
 	wanted := allowed
 	if want != have {
 		wanted = c.policy(want, roots)
+		if want.mode.Confined() && have.mode.Confined() {
+			wanted.Unreadable = allowed.Unreadable // the same, whatever was made in between
+		}
 	}
 	made := plan{
 		id:      id,

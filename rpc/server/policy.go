@@ -119,6 +119,9 @@ func (c *client) policy(s scope, roots []*sandbox.Root) sandbox.Policy {
 		Network: s.network || !s.mode.Confined(), // nothing confined includes it
 		Skipped: c.folders.skipped(),
 	}
+	if c.o.Unreadable != nil && s.mode.Confined() {
+		p.Unreadable = c.o.Unreadable(roots)
+	}
 	if c.o.Skipped != nil && s.mode.Confined() {
 		p.Skipped = append(p.Skipped, c.o.Skipped()...)
 	}

@@ -45,6 +45,10 @@ type Options struct {
 	// of now, to be listed in results. Nil means that there are none.
 	Skipped func() []string
 
+	// Unreadable lists the paths that no confined command can read, as of now, in
+	// a workspace with these roots. Nil means that there are none.
+	Unreadable func(roots []*sandbox.Root) []string
+
 	Forbidden sandbox.Forbidden // what can never be a workspace root
 	HostEnv   []string          // the environment that commands inherit, before it is scrubbed
 	SpillDir  string            // existing private folder for long output; empty means none

@@ -163,7 +163,9 @@ func TestListOfSockets(t *testing.T) {
 	if err := os.Symlink(h.at("away"), h.at("to-away")); err != nil {
 		t.Fatal(err)
 	}
-	line := func(name string) string { return fmt.Sprintf("0000000000000000: 00000002 00000000 00010000 0001 01 1234 %s\n", name) }
+	line := func(name string) string {
+		return fmt.Sprintf("0000000000000000: 00000002 00000000 00010000 0001 01 1234 %s\n", name)
+	}
 	list := "Num       RefCount Protocol Flags    Type St Inode Path\n" + "0000000000000000: 00000003 00000000 00000000 0001 03 1235\n" +
 		line(h.at("to-away/a socket")) + line(h.at("away/a socket")) + line("@"+h.at("away/a socket")) + line("relative"+h.at("away/a socket")) +
 		line(h.at("away/file")) + line(h.at("away/gone")) + line(h.at("gone/gone")) + line("/") + line("/skipped/socket")

@@ -125,19 +125,29 @@ func (s *Settings) apply(path string, data []byte) error {
 // set gives one key its value. fail makes the error that names the place.
 func (s *Settings) set(key string, value *unstable.Node, fail func(string, ...any) error) error {
 	switch key {
-	case KeyNetwork, KeyPreferBwrap:
+	case KeyNetwork, KeyPreferBwrap, KeyDenyReadStores:
 		if value.Kind != unstable.Bool {
 			return fail("%s must be true or false, without quotes", key)
 		}
 		yes := string(value.Data) == "true"
-		if key == KeyNetwork {
+		switch key {
+		case KeyNetwork:
 			s.Network = yes
-		} else {
+		case KeyPreferBwrap:
 			s.PreferBwrap = yes
+		case KeyDenyReadStores:
+			s.DenyReadDefaults = yes
 		}
 		return nil
+	case KeyDenyRead:
+		paths, reason := pathsOf(value, hiddenPathOf)
+		if reason != "" {
+			return fail("%s %s", key, reason)
+		}
+		s.DenyRead = paths
+		return nil
 	case KeyBwrapReadOnly, KeyBwrapDevices:
-		paths, reason := pathsOf(value)
+		paths, reason := pathsOf(value, pathOf)
 		if reason != "" {
 			return fail("%s %s", key, reason)
 		}
@@ -185,8 +195,9 @@ func (s *Settings) setText(key, text string, fail func(string, ...any) error) er
 	return nil
 }
 
-// pathsOf reads a list of paths. reason completes a sentence about the key.
-func pathsOf(list *unstable.Node) (paths []string, reason string) {
+// pathsOf reads a list of paths, each by read. reason completes a sentence about
+// the key.
+func pathsOf(list *unstable.Node, read func(string) (path, reason string)) (paths []string, reason string) {
 	const form = `must be a list of absolute paths, such as ["/opt/data"]`
 	if list.Kind != unstable.Array {
 		return nil, form
@@ -195,13 +206,43 @@ func pathsOf(list *unstable.Node) (paths []string, reason string) {
 		if it.Node().Kind != unstable.String {
 			return nil, form
 		}
-		path, reason := pathOf(string(it.Node().Data))
+		path, reason := read(string(it.Node().Data))
 		if reason != "" {
 			return nil, reason
 		}
 		paths = append(paths, path)
 	}
 	return paths, ""
+}
+
+// hiddenPathOf reads a path that is absolute or begins with ~/, the home folder.
+func hiddenPathOf(text string) (path, reason string) {
+	if rest, ok := strings.CutPrefix(text, "~/"); ok {
+		path, reason = pathOf("/" + rest)
+		if up := strings.HasPrefix(filepath.Clean(rest), ".."); up || reason != "" {
+			return "", fmt.Sprintf("names %q, which is no path below the home folder", text)
+		}
+		return "~" + path, ""
+	}
+	path, reason = pathOf(text)
+	if reason == "" && (path == "/proc" || path == "/dev") {
+		reason = fmt.Sprintf("names %q, which every command needs", text)
+	}
+	return path, reason
+}
+
+// Hidden are the paths of DenyRead, all absolute. Without a home folder those
+// below it mean nothing.
+func (s Settings) Hidden(home string) []string {
+	var paths []string
+	for _, path := range s.DenyRead {
+		if rest, below := strings.CutPrefix(path, "~/"); !below {
+			paths = append(paths, path)
+		} else if home != "" {
+			paths = append(paths, filepath.Join(home, rest))
+		}
+	}
+	return paths
 }
 
 // pathOf reads one path below the root of the file system.

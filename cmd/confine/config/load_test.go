@@ -44,9 +44,29 @@ network_access = true
 		"bwrap_path":      "default",
 		"bwrap_ro_roots":  "default",
 		"bwrap_dev_roots": "default",
+
+		"deny_read":          "default",
+		"deny_read_defaults": "default",
 	}
 	if !maps.Equal(got.Origins, want) {
 		t.Errorf("origins: got %v, want %v", got.Origins, want)
+	}
+}
+
+func TestLoadWhatIsHidden(t *testing.T) {
+	requireUnix(t)
+	got, err := Load(writeSettings(t, "deny_read = [\"~/work/keys/\", '/srv/a \"b\"']\ndeny_read_defaults = false\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.DenyReadDefaults || !slices.Equal(got.DenyRead, []string{"~/work/keys", `/srv/a "b"`}) {
+		t.Errorf("got %+v", got)
+	}
+	if paths := got.Hidden("/home/me"); !slices.Equal(paths, []string{"/home/me/work/keys", `/srv/a "b"`}) {
+		t.Errorf("hidden are %q", paths)
+	}
+	if paths := got.Hidden(""); !slices.Equal(paths, []string{`/srv/a "b"`}) {
+		t.Errorf("without a home folder hidden are %q", paths)
 	}
 }
 
@@ -61,7 +81,7 @@ func TestLoadWithoutFile(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got.Mode != "read-only" || got.Network || got.Provider != "auto" || got.ApprovalPolicy != "ask" {
+		if got.Mode != "read-only" || got.Network || got.Provider != "auto" || got.ApprovalPolicy != "ask" || !got.DenyReadDefaults || len(got.DenyRead) > 0 {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
@@ -76,6 +96,9 @@ func TestLoadAcceptsEveryDocumentedValue(t *testing.T) {
 		"prefer_bwrap":    {`true`, `false`},
 		"bwrap_ro_roots":  {`[]`},
 		"bwrap_dev_roots": {`[]`},
+
+		"deny_read":          {`[]`},
+		"deny_read_defaults": {`true`, `false`},
 	} {
 		for _, value := range values {
 			if _, err := Load(writeSettings(t, key+" = "+value+"\n")); err != nil {
@@ -136,6 +159,14 @@ func TestLoadMistakes(t *testing.T) {
 		{"text for a list", "bwrap_ro_roots = \"/opt\"\n", 1, "list of absolute paths"},
 		{"numbers in a list", "bwrap_dev_roots = [1]\n", 1, "list of absolute paths"},
 		{"list in a list", "bwrap_dev_roots = [[\"/dev/kvm\"]]\n", 1, "list of absolute paths"},
+		{"relative path to hide", "deny_read = [\"data\"]\n", 1, "not an absolute path"},
+		{"another user's home", "deny_read = [\"~root/data\"]\n", 1, "not an absolute path"},
+		{"the whole home folder", "deny_read = [\"~/\"]\n", 1, "below the home folder"},
+		{"out of the home folder", "deny_read = [\"~/../other\"]\n", 1, "below the home folder"},
+		{"the whole file system", "deny_read = [\"/\"]\n", 1, "whole file system"},
+		{"what commands need", "deny_read = [\"/proc/\"]\n", 1, "every command needs"},
+		{"text for what is hidden", "deny_read = \"/opt\"\n", 1, "list of"},
+		{"text for the defaults", "deny_read_defaults = \"yes\"\n", 1, "without quotes"},
 		{"twice", "provider = \"auto\"\nprovider = \"auto\"\n", 2, "provider"},
 		{"no value", "provider = \"auto\"\nsandbox_mode =\n", 2, ""},
 		{"not TOML", "sandbox_mode: read-only\n", 1, ""},

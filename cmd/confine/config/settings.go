@@ -16,6 +16,9 @@ type Settings struct {
 	BwrapReadOnly []string // paths that bubblewrap shows read-only whatever else is said of them; absolute
 	BwrapDevices  []string // devices that bubblewrap lets commands use; absolute
 
+	DenyRead         []string // files and folders that no confined command can read; absolute, or ~/ and a path below the home folder
+	DenyReadDefaults bool     // hide.Stores as well
+
 	// Origins says for each key where its value comes from: OriginDefault,
 	// "FILE:LINE", or OriginCommandLine.
 	Origins map[string]string
@@ -31,10 +34,12 @@ const (
 	KeyBwrapPath      = "bwrap_path"
 	KeyBwrapReadOnly  = "bwrap_ro_roots"
 	KeyBwrapDevices   = "bwrap_dev_roots"
+	KeyDenyRead       = "deny_read"
+	KeyDenyReadStores = "deny_read_defaults"
 )
 
 // Keys lists every key in the order they are documented and shown in.
-var Keys = []string{KeyMode, KeyNetwork, KeyProvider, KeyApprovalPolicy, KeyPreferBwrap, KeyBwrapPath, KeyBwrapReadOnly, KeyBwrapDevices}
+var Keys = []string{KeyMode, KeyNetwork, KeyProvider, KeyApprovalPolicy, KeyPreferBwrap, KeyBwrapPath, KeyBwrapReadOnly, KeyBwrapDevices, KeyDenyRead, KeyDenyReadStores}
 
 // Origins that are not a place in a file.
 const (
@@ -49,7 +54,10 @@ func Defaults() Settings {
 		Network:        false,
 		Provider:       sandbox.ProviderAuto,
 		ApprovalPolicy: "ask",
-		Origins:        map[string]string{},
+
+		DenyReadDefaults: true,
+
+		Origins: map[string]string{},
 	}
 	for _, key := range Keys {
 		s.Origins[key] = OriginDefault
