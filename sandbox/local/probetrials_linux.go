@@ -175,7 +175,7 @@ var fileTrials = []trial{
 	fileTrial("make a folder outside", func(_ probeOrders, victim string) error { return unix.Mkdir(victim+newSuffix, 0o700) }),
 	fileTrial("make a link outside", func(_ probeOrders, victim string) error { return unix.Symlink("/", victim+newSuffix) }),
 	fileTrial("write outside through a link of one's own", func(o probeOrders, victim string) error {
-		link := filepath.Join(o.writable(), "link")
+		link := filepath.Join(o.writable(), "link to what is hidden")
 		if err := unix.Symlink(victim, link); err != nil {
 			return need(err)
 		}
@@ -286,7 +286,7 @@ func readTrial(name string, try func(probeOrders) error) trial {
 
 // readLinked reads a file through a link that is made for it.
 func readLinked(o probeOrders, path string) error {
-	link := filepath.Join(o.writable(), "link")
+	link := filepath.Join(o.writable(), "link to what is hidden")
 	if err := os.Symlink(path, link); err != nil {
 		return need(err)
 	}
