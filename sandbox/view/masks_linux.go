@@ -77,15 +77,20 @@ func (b *builder) shown(path string) bool {
 	return !b.plan.Covered(path)
 }
 
-// hide covers what is to be unreadable. Of equal paths a grant counts more.
-func (b *builder) hide() {
+// hide covers what is to be unreadable. Of equal paths a grant counts more. What
+// lies in a writable folder cannot be moved away, so that the next run finds it.
+func (b *builder) hide() error {
 	for _, path := range b.masks {
-		if m, ok := b.around(path); ok && m.Path == path && b.grants(m) || !b.shown(path) {
+		outer, ok := b.around(path)
+		if ok && outer.Path == path && b.grants(outer) || !b.shown(path) {
 			continue
 		}
 		info, err := os.Lstat(path)
 		if err != nil {
 			continue
+		}
+		if outer.Writable && outer.Path != path && !b.between(path) {
+			return fmt.Errorf("%s cannot be hidden: a folder on the way to it was just replaced", strconv.Quote(path))
 		}
 		b.forgetIn(path)
 		m := Mount{Path: path, Why: why("hiding", path)}
@@ -99,6 +104,7 @@ func (b *builder) hide() {
 		m, ok := b.around(folder)
 		return ok && m.Hides()
 	})
+	return nil
 }
 
 // grants reports whether a mount is what was granted one by one.
@@ -118,6 +124,6 @@ func (b *builder) forgetIn(folder string) {
 			kept = m.Path // sorted: what lies in it comes next
 			return false
 		}
-		return m.own()
+		return m.own() || m.Root != nil
 	})
 }

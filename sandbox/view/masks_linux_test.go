@@ -36,6 +36,17 @@ func TestMasks(t *testing.T) {
 		{"what is hidden anyway", []string{"runtime/note", "runtime", "state/own"}, nil, map[string]string{"runtime/note": none, "runtime": none, "state/own": none}},
 		{"a file in the workspace", []string{"ws/deep/file"}, nil, map[string]string{"ws/deep/file": file, "ws": writable}},
 		{"a protected file", []string{"ws/config"}, nil, map[string]string{"ws/config": file}},
+		{"deep in the workspace", []string{"ws/nested/deep/file"}, func(h host, _ *local.Request) {
+			if err := os.MkdirAll(h.at("ws/nested/deep"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(h.at("ws/nested/deep/file"), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, map[string]string{"ws/nested": writable, "ws/nested/deep": writable, "ws/nested/deep/file": file}},
+		{"around something protected", []string{"ws/deep"}, func(h host, r *local.Request) {
+			r.Policy.Protected = []string{h.at("ws/deep/file"), h.at("ws/hooks/pre")}
+		}, map[string]string{"ws/deep": folder, "ws/deep/file": none, "ws/hooks": writable, "ws/hooks/pre": readOnly}},
 		{"around the workspace", []string{"ws"}, func(h host, r *local.Request) {
 			r.Policy.Roots = []*sandbox.Root{h.root("ws/deep")}
 		}, map[string]string{"ws": roomy, "ws/deep": writable}},

@@ -79,10 +79,14 @@ func Of(r local.Request) (*Plan, error) {
 	b.protected()
 	b.granted()
 	b.protected() // in what was granted
-	b.hide()
+	if err := b.hide(); err != nil {
+		return nil, err
+	}
 	b.caches()
 	b.visible()
-	b.hide() // now that more is shown
+	if err := b.hide(); err != nil { // now that more is shown
+		return nil, err
+	}
 	b.sockets()
 	return p, b.uncovered()
 }
