@@ -248,7 +248,7 @@ func (e *Engine) conduct(ctx context.Context, x experiment) ([]attempt, error) {
 	}
 	session := "\x00" + stage.orders.Secret // nobody else's
 	defer e.CloseSession(session)
-	policy := sandbox.Policy{Mode: x.key.mode, Network: x.key.network, Roots: []*sandbox.Root{stage.root}, Unreadable: stage.unreadable()}
+	policy := sandbox.Policy{Mode: x.key.mode, Network: x.key.network, Roots: []*sandbox.Root{stage.root}, Protected: stage.protected(), Unreadable: stage.unreadable()}
 	spec := sandbox.Spec{RunID: "probe", Session: session, Argv: []string{"confine"}, Dir: stage.root.Path,
 		Policy: policy, Timeout: probeTime, Env: append([]string{"PATH=/usr/bin:/bin"}, helperEnv...), SpillDir: stage.orders.Outside}
 	program := resolved{path: scriptPath, argv: []string{"confine", "__probe", string(orders)}, script: e.self}

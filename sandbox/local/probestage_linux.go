@@ -91,6 +91,17 @@ func (s *probeStage) unreadable() []string {
 	return []string{s.orders.Hidden, filepath.Dir(s.orders.HiddenIn)}
 }
 
+// Names in the workspace that the policy protects. The second does not exist.
+const (
+	keptFile   = "kept"
+	keptAbsent = "absent"
+)
+
+// protected are paths of the workspace that must stay as they are.
+func (s *probeStage) protected() []string {
+	return []string{filepath.Join(s.orders.Inside, keptFile), filepath.Join(s.orders.Inside, keptAbsent)}
+}
+
 // makeFiles makes the workspace and, outside, a file for each trial that would
 // change one.
 func (s *probeStage) makeFiles() error {
@@ -99,7 +110,7 @@ func (s *probeStage) makeFiles() error {
 			return err
 		}
 	}
-	files := []string{s.orders.Own, s.orders.Hidden, s.orders.HiddenIn, filepath.Join(s.orders.Outside, ordinaryFile)}
+	files := []string{s.protected()[0], s.orders.Own, s.orders.Hidden, s.orders.HiddenIn, filepath.Join(s.orders.Outside, ordinaryFile)}
 	if s.orders.Thorough {
 		s.orders.Lock = filepath.Join(s.orders.Outside, "lock")
 		files = append(files, s.orders.Lock)

@@ -154,6 +154,17 @@ var fileTrials = []trial{
 		// Where that is hidden the file may seem to be made.
 		try:  func(o probeOrders, _ string) error { return openTo(o.Beside, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL) },
 		seen: func(s *probeStage) bool { return exists(s.orders.Beside) }},
+	{facet: sandbox.FileWrite, name: "write to a protected file of the workspace", fits: writesWorkspace, exception: true,
+		try:  func(o probeOrders, _ string) error { return overwrite(filepath.Join(o.Inside, keptFile)) },
+		seen: func(s *probeStage) bool { return readHost(s.protected()[0]) != nil }},
+	{facet: sandbox.FileWrite, name: "make a protected file of the workspace that is absent", fits: writesWorkspace, exception: true,
+		try: func(o probeOrders, _ string) error {
+			return openTo(filepath.Join(o.Inside, keptAbsent), unix.O_WRONLY|unix.O_CREAT)
+		},
+		seen: func(s *probeStage) bool {
+			info, err := os.Lstat(s.protected()[1])
+			return err == nil && info.Mode().IsRegular()
+		}},
 	{facet: sandbox.FileWrite, name: "create a file in the workspace", fits: func(o probeOrders) bool { return o.ReadOnly },
 		try: func(o probeOrders, _ string) error {
 			return openTo(filepath.Join(o.Inside, "new"), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
