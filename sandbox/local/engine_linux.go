@@ -201,12 +201,18 @@ func (e *Engine) begin(ctx context.Context, spec sandbox.Spec, program resolved)
 
 // confine begins a confined command on the level of a verdict.
 func (e *Engine) confine(spec sandbox.Spec, program resolved, v verdict) (*run, error) {
-	r, again, err := e.confineOnce(spec, program, v)
-	if _, failed := errors.AsType[*RunnerError](err); failed && again {
-		r, _, err = e.confineOnce(spec, program, v)
+	for tries := 1; ; tries++ {
+		r, again, err := e.confineOnce(spec, program, v)
+		if _, failed := errors.AsType[*RunnerError](err); !failed || !again || tries == fleetingTries {
+			return r, err
+		}
 	}
-	return r, err
 }
+
+// fleetingTries bounds how often a launch is compiled anew because of what may
+// have vanished meanwhile. On a machine whose programs make and remove sockets all
+// the time that happens more than once.
+const fleetingTries = 5
 
 // confineOnce also says whether to try again is any use.
 func (e *Engine) confineOnce(spec sandbox.Spec, program resolved, v verdict) (_ *run, again bool, _ error) {
