@@ -31,21 +31,24 @@ type message struct {
 	wrong  *Error          // why the message is invalid
 }
 
+// version is what every message carries as jsonrpc.
+const version = "2.0"
+
 // maxID is how long an id may be on the wire, in bytes.
 const maxID = 256
 
 var null = json.RawMessage("null")
 
 // parse reads one message. Invalid UTF-8 is malformed JSON, not something to
-// repair: what the peer meant would change. The version is not looked at, since
-// nothing depends on it and some peers leave it out.
+// repair: what the peer meant would change. A message that does not say which
+// protocol it speaks is none.
 func parse(body []byte) message {
 	m := message{kind: invalid, id: null}
 	if !utf8.Valid(body) {
 		m.wrong = Errorf(CodeParseError, "the message is not UTF-8")
 		return m
 	}
-	var wire struct{ ID, Method, Params, Result, Error json.RawMessage }
+	var wire struct{ JSONRPC, ID, Method, Params, Result, Error json.RawMessage }
 	err := json.Unmarshal(body, &wire)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		m.wrong = Errorf(CodeParseError, "the message is not JSON: %v", syntax)
@@ -59,8 +62,11 @@ func parse(body []byte) message {
 		m.id, m.key = wire.ID, key
 	}
 	m.params, m.result, m.err = wire.Params, wire.Result, wire.Error
+	spoken, _ := idKey(wire.JSONRPC) // which knows all spellings of a text
 	isAnswer := m.result != nil || m.err != nil
 	switch {
+	case spoken != strconv.Quote(version):
+		m.wrong = Errorf(CodeInvalidRequest, "a message must have jsonrpc: %q", version)
 	case isAnswer == (wire.Method != nil):
 		m.wrong = Errorf(CodeInvalidRequest, "a message must have a method, or a result or error")
 	case isAnswer:
@@ -124,5 +130,5 @@ func encodeCall(id, method string, params any) (json.RawMessage, error) {
 		ID      string `json:"id,omitempty"`
 		Method  string `json:"method"`
 		Params  any    `json:"params,omitempty"`
-	}{"2.0", id, method, params})
+	}{version, id, method, params})
 }

@@ -47,7 +47,7 @@ func (c *Conn) reply(m message, in *inbound, result any, err error) {
 				Version string          `json:"jsonrpc"`
 				ID      json.RawMessage `json:"id"`
 				Result  any             `json:"result"`
-			}{"2.0", m.id, result})
+			}{version, m.id, result})
 			return err
 		})
 	}
@@ -71,7 +71,7 @@ func (c *Conn) encodeError(id json.RawMessage, err error) json.RawMessage {
 			Version string          `json:"jsonrpc"`
 			ID      json.RawMessage `json:"id"`
 			Error   *jsonrpc2.Error `json:"error"`
-		}{"2.0", id, wireError(err)})
+		}{version, id, wireError(err)})
 		return failed
 	})
 	if failed != nil { // an Error whose data panics, or worse

@@ -62,6 +62,11 @@ func (c *client) enlarge(p *plan, a proto.Additional, denials []sandbox.Denial) 
 	if before.Mode == sandbox.WorkspaceWrite && len(p.want.Roots) == 0 {
 		return false, errNoFolder()
 	}
+	if before.Mode == sandbox.ReadOnly && len(a.Write) > 0 {
+		// Nothing had to be protected before.
+		found := c.folders.guarded(p.want.Roots)
+		p.want.Protected, p.want.Gaps = found.Protected, found.Missed
+	}
 	p.grants = slices.Clone(p.grants)
 	p.want.Writable, p.want.Readable = nil, nil
 	if err := p.pinAgain(before); err != nil {
@@ -98,6 +103,9 @@ func (p *plan) add(path string, kind sandbox.GrantKind, forbidden sandbox.Forbid
 		return false, err
 	}
 	p.pins = append(p.pins, grant.Root)
+	if grant.Missing != "" && kind == sandbox.GrantWrite && p.want.MayWrite(grant.Path) {
+		return p.lift(filepath.Join(grant.Path, grant.Missing), denials), nil
+	}
 	if grant.Missing != "" && p.noteMissing(grant) {
 		return false, nil // another path in the same folder brought it in
 	}
@@ -120,6 +128,27 @@ func (p *plan) add(path string, kind sandbox.GrantKind, forbidden sandbox.Forbid
 	}
 	p.grants = append(p.grants, described)
 	return true, nil
+}
+
+// lift lets something be made in a writable folder that is protected by being kept
+// absent. It reports whether it was.
+func (p *plan) lift(path string, denials []sandbox.Denial) bool {
+	kept := func(protected string) bool { return !sandbox.Within(path, protected) }
+	if p.want.MayWrite(path) || !slices.ContainsFunc(p.want.Protected, func(protected string) bool { return !kept(protected) }) {
+		return false
+	}
+	var rest []string
+	for _, protected := range p.want.Protected {
+		if kept(protected) {
+			rest = append(rest, protected)
+		}
+	}
+	p.want.Protected = rest
+	p.grants = append(p.grants, approval.Grant{
+		Path: path, Kind: sandbox.GrantWrite, Perils: sandbox.Perils(&sandbox.Root{Path: path}, sandbox.GrantWrite),
+		NotRefused: len(denials) > 0 && !slices.ContainsFunc(denials, func(d sandbox.Denial) bool { return touches(d, path) }),
+	})
+	return true
 }
 
 // noteMissing adds to what is said of a folder that is opened in place of paths

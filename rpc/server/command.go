@@ -19,6 +19,9 @@ func (c *client) executeCommand(_ context.Context, req *rpc.Request) (any, error
 	if err := req.Decode(&params); err != nil {
 		return nil, err
 	}
+	if err := checkToken(params.WorkDoneToken); err != nil {
+		return nil, err
+	}
 	if len(params.Arguments) > 1 {
 		return nil, invalid("%s takes one argument", params.Command)
 	}
@@ -120,14 +123,15 @@ func (c *client) tellEnd(r *run) {
 	}
 	c.notify(proto.MethodLogMessage, proto.LogMessageParams{
 		Type:    proto.MessageInfo,
-		Message: fmt.Sprintf("confine: output of run %s\n%s", r.plan.id, visible(result.ModelText)),
+		Message: fmt.Sprintf("confine: run %s\n%s", r.plan.id, visible(result.ModelText)),
 	})
-	c.notify(proto.MethodShowMessage, proto.ShowMessageParams{Type: kind, Message: endMessage(r.plan.id, result)})
+	ran := r.facts().process != nil
+	c.notify(proto.MethodShowMessage, proto.ShowMessageParams{Type: kind, Message: endMessage(result) + whatIsLogged(ran)})
 }
 
 // endMessage holds nothing that comes from the command or its names: some
 // editors make links of parts of a message, and links can run things.
-func endMessage(id string, result *proto.RunResult) string {
+func endMessage(result *proto.RunResult) string {
 	how := "ended"
 	switch {
 	case result.Status == proto.StatusRefused:
@@ -146,11 +150,20 @@ func endMessage(id string, result *proto.RunResult) string {
 	case result.ExitCode != nil:
 		how = fmt.Sprintf("ended with exit code %d", *result.ExitCode)
 	}
-	text := fmt.Sprintf("confine: run %s %s.", id, how)
+	text := fmt.Sprintf("confine: run %s %s.", result.RunID, how)
 	if result.Escalation != nil {
 		text += fmt.Sprintf(" The sandbox refused something; %s asks you for more.", proto.CommandEscalate)
 	}
-	return text + " Its output is in the log of the language server."
+	return text
+}
+
+// whatIsLogged says what the person finds in the log besides.
+func whatIsLogged(ran bool) string {
+	what := "More"
+	if ran {
+		what = "Its output"
+	}
+	return " " + what + " is in the log of the language server."
 }
 
 // sayable is a text of a provider as one line of a message, without links.

@@ -55,6 +55,16 @@ func TestTheStoryOfAStockEditor(t *testing.T) {
 		if !strings.Contains(told.Message, again) || !strings.Contains(told.Message, "exit code 0") || told.Type != proto.MessageInfo {
 			t.Errorf("told %+v", told)
 		}
+		if want := "Its output is in the log of the language server."; !strings.HasSuffix(told.Message, want) {
+			t.Errorf("told %q, want %q", told.Message, want)
+		}
+		w.execute(proto.CommandEscalate, map[string]any{"runId": id, "sandboxPermissions": "danger-full-access", "justification": "x"})
+		m = w.editor.AwaitRequest(proto.MethodShowMessageRequest)
+		w.editor.Reply(m, map[string]string{"title": "Refuse"})
+		w.editor.AwaitNotification(proto.MethodShowMessage, &told)
+		if want := "was refused and did not run. More is in the log of the language server."; !strings.HasSuffix(told.Message, want) {
+			t.Errorf("told %q, want %q: it has no output", told.Message, want)
+		}
 		for _, m := range w.editor.Received() {
 			if strings.HasPrefix(m.Method, "confine/") {
 				t.Errorf("a stock editor was sent %s", m.Method)
@@ -67,10 +77,13 @@ func TestExecuteCommandFailures(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := open(t, nil)
 		for name, params := range map[string]map[string]any{
-			"no argument":      {"command": proto.CommandRun},
-			"two arguments":    {"command": proto.CommandRun, "arguments": []any{"a", "b"}},
-			"bad argument":     {"command": proto.CommandRun, "arguments": []any{5}},
-			"bad params":       {"command": proto.CommandRun, "arguments": []any{map[string]any{"command": "x", "mode": "danger-full-access"}}},
+			"no argument":   {"command": proto.CommandRun},
+			"two arguments": {"command": proto.CommandRun, "arguments": []any{"a", "b"}},
+			"bad argument":  {"command": proto.CommandRun, "arguments": []any{5}},
+			"bad params":    {"command": proto.CommandRun, "arguments": []any{map[string]any{"command": "x", "mode": "danger-full-access"}}},
+			"bad token":     {"command": proto.CommandRun, "arguments": []any{"make"}, "workDoneToken": map[string]any{}},
+			"bad token of escalation": {"command": proto.CommandEscalate, "arguments": []any{
+				map[string]any{"runId": "none", "sandboxPermissions": "danger-full-access", "justification": "x", "workDoneToken": []int{}}}},
 			"unknown command":  {"command": "confine.server.rm"},
 			"unknown run":      {"command": proto.CommandKill, "arguments": []any{"none"}},
 			"nothing to widen": {"command": proto.CommandEscalate, "arguments": []any{map[string]any{"runId": "none", "sandboxPermissions": "danger-full-access", "justification": "x"}}},

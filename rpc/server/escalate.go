@@ -67,6 +67,9 @@ func (c *client) escalation(params proto.EscalationParams) (*plan, *run, error) 
 
 // checkEscalation looks at the params by themselves.
 func checkEscalation(params proto.EscalationParams) error {
+	if err := checkToken(params.WorkDoneToken); err != nil {
+		return err
+	}
 	switch {
 	case params.Additional != nil && params.SandboxPermissions != "":
 		return invalid("sandboxPermissions and additional exclude each other")

@@ -164,7 +164,7 @@ func checkCommand(p proto.RunCommandParams) error {
 			return invalid("env: %q cannot be a variable", name)
 		}
 	}
-	return nil
+	return checkToken(p.WorkDoneToken)
 }
 
 func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }

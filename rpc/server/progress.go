@@ -81,6 +81,16 @@ func (c *client) cancelProgress(_ context.Context, req *rpc.Request) {
 	}
 }
 
+// checkToken refuses what is no token: nothing could be shown under it.
+func checkToken(t proto.Token) error {
+	var text string
+	var number int64
+	if hasToken(t) && json.Unmarshal(t, &text) != nil && json.Unmarshal(t, &number) != nil {
+		return invalid("workDoneToken must be a string or an integer")
+	}
+	return nil
+}
+
 func hasToken(t proto.Token) bool { return len(t) > 0 && string(t) != "null" }
 
 // sameToken compares tokens as values: "a" and "\u0061" are the same.

@@ -70,23 +70,28 @@ func (f facts) text(s sandbox.Stream) proto.StreamText {
 	return proto.StreamText{Text: text, Bytes: capture.Total(), Truncated: truncated, SpillPath: capture.SpillPath()}
 }
 
+// modeInForce is the mode that the command runs under, or ran; of one that did
+// not begin, what needed no question.
+func modeInForce(p plan, f facts) sandbox.Mode {
+	if f.process == nil && !f.runnerFailed() {
+		return p.have.Mode
+	}
+	return p.want.Mode
+}
+
 // sandboxFacts says nothing that was not shown: of a command that never ran
 // only the mode that was in force is known.
 func (c *client) sandboxFacts(p plan, f facts) *proto.SandboxFacts {
+	s := &proto.SandboxFacts{Mode: modeInForce(p, f), RunnerFailed: f.runnerFailed()}
 	switch {
-	case f.runnerFailed() && f.process == nil:
-		return &proto.SandboxFacts{Mode: p.want.Mode, RunnerFailed: true}
 	case f.process == nil:
-		return &proto.SandboxFacts{Mode: p.have.Mode}
-	case !p.want.Mode.Confined() && p.background:
+		return s
+	case !s.Mode.Confined() && p.background:
 		return nil
-	case !p.want.Mode.Confined():
-		// Nothing was confined, so nothing can have been denied.
-		return &proto.SandboxFacts{Mode: p.want.Mode}
+	case !s.Mode.Confined():
+		return s // nothing was confined, so nothing can have been denied
 	}
-	s := &proto.SandboxFacts{Mode: p.want.Mode}
 	s.SkippedRoots = p.want.Skipped
-	s.RunnerFailed = f.runnerFailed()
 	if f.ending == nil || !f.ending.ran {
 		s.Provider = c.o.Confined.Name()
 		return s

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/rpc/rpctest"
 	"github.com/confine-dev/confine/rpc/server"
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/sandboxtest"
@@ -302,6 +303,44 @@ func TestEndedRunsAreForgotten(t *testing.T) {
 		time.Sleep(time.Hour)
 		w.editor.CallError(proto.MethodRunsWait, proto.RunParams{RunID: "r129"})
 		w.editor.Call(proto.MethodRunsWait, proto.WaitParams{RunID: "bg", TimeoutMs: millis(0)}, nil)
+	})
+}
+
+// TestListAndResultAgreeOnTheMode of runs that were refused, allowed, or wait.
+func TestListAndResultAgreeOnTheMode(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := open(t, nil)
+		w.unconfined.Script("make install", exit0)
+		ask := func(runID string) (m rpctest.Message, q proto.Question, id int64) {
+			p := wider()
+			p.RunID = runID
+			id = w.editor.Request(proto.MethodRunCommand, p)
+			m, q = w.question()
+			return m, q, id
+		}
+		m, q, id := ask("allowed")
+		w.choose(m, q, "allow_once")
+		w.editor.Response(id, nil)
+		m, q, id = ask("refused")
+		w.choose(m, q, "reject_once")
+		w.editor.Response(id, nil)
+		p := wider()
+		p.RunID, p.Command = "waits", "make other"
+		w.editor.Request(proto.MethodRunCommand, p)
+		w.question()
+		var l proto.ListResult
+		w.editor.Call(proto.MethodRunsList, nil, &l)
+		want := map[string]sandbox.Mode{"allowed": sandbox.DangerFullAccess, "refused": sandbox.ReadOnly, "waits": sandbox.ReadOnly}
+		for _, listed := range l.Runs {
+			var r proto.RunResult
+			w.editor.Call(proto.MethodRunsWait, proto.WaitParams{RunID: listed.RunID, TimeoutMs: millis(0)}, &r)
+			if listed.Mode != want[listed.RunID] || r.Sandbox.Mode != listed.Mode {
+				t.Errorf("%s: the list says %s, the result %s, want %s", listed.RunID, listed.Mode, r.Sandbox.Mode, want[listed.RunID])
+			}
+		}
+		if len(l.Runs) != len(want) {
+			t.Errorf("%d runs are listed", len(l.Runs))
+		}
 	})
 }
 
