@@ -142,11 +142,17 @@ def messages(t):
                           ("an id that is an object", {"jsonrpc": "2.0", "id": {}, "method": "shutdown"})]:
         answered_to_nobody(t, c, what, -32600, lambda: c.wire.send(message))
     for what, fields, code in [("a method that is a number", {"method": 7}, -32600), ("neither method nor result", {}, -32600),
+                               ("a version that is another", {"jsonrpc": "1.0", "method": "capabilities"}, -32600),
+                               ("a version that is a number", {"jsonrpc": 2.0, "method": "capabilities"}, -32600),
                                ("params that are a number", {"method": "capabilities", "params": 7}, -32602),
                                ("params that are an array", {"method": "capabilities", "params": [1]}, -32602)]:
         pending = c.expect("capabilities")
         c.wire.send({"jsonrpc": "2.0", "id": pending.id, **fields})
         t.equal(what, pending.error().code, code)
+    pending = c.expect("capabilities")
+    c.wire.send({"id": pending.id, "method": "capabilities"})
+    t.equal("no version", pending.error().code, -32600)
+    answered_to_nobody(t, c, "a notification without a version", -32600, lambda: c.wire.send({"method": "initialized"}))
     c.wire.send({"jsonrpc": "2.0", "id": "nobody", "result": None})  # an answer to a request that never was
     t.equal("params that are left out", c.request("capabilities", valid=False).result()["protocolVersion"], 1)
 

@@ -35,7 +35,7 @@ def initialize(t):
     # As stock clients write it.
     c = t.enter(world.client())
     c.request("initialize", {"processId": None, "rootUri": None, "workspaceFolders": None, "capabilities": {},
-                             "trace": "off", "locale": "en", "clientInfo": {"name": "peer"}}, valid=False).result()
+                             "trace": "off", "locale": "en", "clientInfo": {"name": "peer"}}).result()
     c.notify("initialized")
     t.equal("null where LSP allows it", c.call("capabilities", {})["roots"], [])
     c.close()

@@ -104,6 +104,8 @@ def progress(t):
     t.equal("progress with a token of the client", kinds, ["begin", "end"])
     c.call("runCommand", {"command": "echo x", "workDoneToken": 7})
     t.equal("a token may be a number", len(c.messages("$/progress", lambda p: p["token"] == 7)), 2)
+    for token in ({}, [], True, 1.5):
+        t.wrong_params(c, "a token that is %r" % token, "runCommand", {"command": "echo x", "workDoneToken": token}, "workDoneToken")
     order = [m.get("method") for m in c.log if m.get("params", {}).get("runId") == "with-token" or m.get("params", {}).get("token") == "mine"]
     t.equal("the order of its end", (order[-2:], order.count("confine/output")), (["$/progress", "confine/exit"], 1))
     pending = c.request("runCommand", {"command": "sleep 600", "workDoneToken": "stop"})

@@ -90,11 +90,14 @@ def stock_commands(t):
     t.equal("a run that must be asked about is answered at once", pending.result()["runId"], "refused")
     c.reply(c.message("window/showMessageRequest", nth=1), None)
     t.equal("and refused by null", ended("refused")["status"], "refused")
+    told = c.message("window/showMessage", lambda p: "refused" in p["message"].split())["params"]["message"]
+    t.check("nobody is sent to its output, of which there is none", "output" not in told, told)
 
     # What cannot begin, and what is wrong.
     result = ended(execute("run", {"argv": ["no-such-program"], "runId": "bad"}))
     t.equal("what cannot begin", (result["error"]["code"], result["error"]["data"]["code"]), (-32803, "PROGRAM_NOT_FOUND"))
     for what, params in [("an unknown command", {"command": "confine.server.unknown"}), ("run without argument", {"command": "confine.server.run"}),
+                         ("a token that is none", {"command": "confine.server.run", "arguments": ["true"], "workDoneToken": {}}),
                          ("two arguments", {"command": "confine.server.run", "arguments": ["true", "true"]}),
                          ("wrong params", {"command": "confine.server.run", "arguments": [{"command": 7}]}),
                          ("an unknown run", {"command": "confine.server.kill", "arguments": ["none"]}),

@@ -82,7 +82,7 @@ class Laws:
         method = self.schema.methods.get(name)
         if method is None:
             return self.complain("the server sent the undescribed method %s" % name)
-        if method["from"] == "client" and name != "$/cancelRequest":  # which works in both directions
+        if method["from"] not in ("server", "both"):
             self.complain("the server sent the client's method %s" % name)
         if (method["kind"] == "request") != ("id" in message):
             self.complain("%s is not the %s that it should be" % (name, method["kind"]))

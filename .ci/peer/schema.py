@@ -6,7 +6,7 @@ the schema is loaded, so that nothing is ever taken for checked that was not.
 
 import json
 
-KEYWORDS = {"$ref", "type", "properties", "required", "items", "enum", "additionalProperties"}
+KEYWORDS = {"$ref", "type", "properties", "required", "items", "enum", "additionalProperties", "propertyNames", "anyOf"}
 
 TYPES = {
     "object": lambda v: isinstance(v, dict),
@@ -46,7 +46,9 @@ class Schema:
                 raise ValueError("%s: unknown type %r" % (where, name))
         for name, child in node.get("properties", {}).items():
             self._known(child, where + "." + name)
-        for part in ("items", "additionalProperties"):
+        for child in node.get("anyOf", []):
+            self._known(child, where)
+        for part in ("items", "additionalProperties", "propertyNames"):
             if not isinstance(node.get(part, False), bool):
                 self._known(node[part], where + "." + part)
         if "$ref" in node:
@@ -71,6 +73,10 @@ class Schema:
         if "enum" in node and value not in node["enum"]:
             return ["%s is %s, none of %s" % (where or "it", _short(value), node["enum"])]
         found = []
+        if "anyOf" in node:
+            tried = [self.errors(child, value, where, strict) for child in node["anyOf"]]
+            if all(tried):
+                found += tried[0]
         if isinstance(value, list) and "items" in node:
             for number, item in enumerate(value):
                 found += self.errors(node["items"], item, "%s[%d]" % (where, number), strict)
@@ -87,6 +93,7 @@ class Schema:
         others = node.get("additionalProperties", None if properties is not None else {})
         for name, item in value.items():
             here = where + "." + name
+            found += self.errors(node.get("propertyNames", {}), name, here + " (its name)", strict)
             if properties and name in properties:
                 found += self.errors(properties[name], item, here, strict)
             elif others is False or others is None and strict:

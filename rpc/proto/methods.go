@@ -56,8 +56,9 @@ var ServerCommands = []string{CommandRun, CommandEscalate, CommandKill, CommandD
 type Method struct {
 	Name      string
 	ToEditor  bool // the server sends it
+	BothWays  bool // the server sends it, too
 	Params    any  // zero value of the params, nil if there are none
-	Result    any  // zero value of the result; nil for a notification, Null for a request answered with null
+	Result    any  // zero value of the result, a pointer if it may be null; nil for a notification, Null for a request answered with null
 	IsRequest bool
 }
 
@@ -70,7 +71,7 @@ var Methods = []Method{
 	{Name: MethodInitialized},
 	{Name: MethodShutdown, IsRequest: true, Result: Null{}},
 	{Name: MethodExit},
-	{Name: MethodCancelRequest, Params: CancelParams{}},
+	{Name: MethodCancelRequest, BothWays: true, Params: CancelParams{}},
 	{Name: MethodDidChangeWorkspaceFolders, Params: DidChangeWorkspaceFoldersParams{}},
 	{Name: MethodRunCommand, IsRequest: true, Params: RunCommandParams{}, Result: RunResult{}},
 	{Name: MethodRequestEscalation, IsRequest: true, Params: EscalationParams{}, Result: RunResult{}},
@@ -88,7 +89,7 @@ var Methods = []Method{
 	{Name: MethodCapabilitiesChanged, ToEditor: true, Params: CapabilitiesChanged{}},
 	{Name: MethodProgressCreate, ToEditor: true, IsRequest: true, Params: ProgressTokenParams{}, Result: Null{}},
 	{Name: MethodProgress, ToEditor: true, Params: ProgressParams{}},
-	{Name: MethodShowMessageRequest, ToEditor: true, IsRequest: true, Params: ShowMessageRequestParams{}, Result: MessageActionItem{}},
+	{Name: MethodShowMessageRequest, ToEditor: true, IsRequest: true, Params: ShowMessageRequestParams{}, Result: (*MessageActionItem)(nil)},
 	{Name: MethodShowMessage, ToEditor: true, Params: ShowMessageParams{}},
 	{Name: MethodLogMessage, ToEditor: true, Params: LogMessageParams{}},
 }

@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"reflect"
 	"regexp"
@@ -45,6 +46,55 @@ var closedSets = map[reflect.Type][]string{
 	reflect.TypeFor[ProbeState]():               {"probing", "ready"},
 }
 
+// fieldTypes are the types of fields that Go only calls a string, a number or
+// anything.
+var fieldTypes = map[reflect.Type]map[string]map[string]any{
+	reflect.TypeFor[Question]():              {"Kind": oneOf(questionKinds...)},
+	reflect.TypeFor[Option]():                {"Kind": oneOf(optionKinds...), "Scope": oneOf(approval.ScopeOnce, approval.ScopeSession)},
+	reflect.TypeFor[ApprovalOutcome]():       {"Outcome": oneOf(OutcomeSelected, OutcomeCancelled)},
+	reflect.TypeFor[ApprovalWithdrawn]():     {"Reason": oneOf(WithdrawnExpired, WithdrawnCancelled)},
+	reflect.TypeFor[ApprovalFacts]():         {"Outcome": oneOf(outcomes...), "By": oneOf(deciders...)},
+	reflect.TypeFor[FailureData]():           {"Code": oneOf(failures...), "Name": oneOf(UnavailableName)},
+	reflect.TypeFor[WorkDoneProgressBegin](): {"Kind": oneOf(ProgressBegin)},
+	reflect.TypeFor[WorkDoneProgressEnd]():   {"Kind": oneOf(ProgressEnd)},
+	reflect.TypeFor[RunCommandParams]():      {"WorkDoneToken": progressToken},
+	reflect.TypeFor[EscalationParams]():      {"WorkDoneToken": progressToken},
+	reflect.TypeFor[ExecuteCommandParams]():  {"WorkDoneToken": progressToken},
+	reflect.TypeFor[ProgressParams]():        {"Token": progressToken},
+	reflect.TypeFor[ProgressTokenParams]():   {"Token": progressToken},
+	reflect.TypeFor[CancelParams]():          {"ID": {"type": []string{"number", "string"}}},
+}
+
+var (
+	questionKinds = []approval.Kind{approval.KindCommand, approval.KindEscalation}
+	optionKinds   = []approval.OptionKind{approval.AllowOnce, approval.AllowAlways, approval.RejectOnce, approval.RejectAlways}
+	outcomes      = []approval.Outcome{approval.AllowedOnce, approval.AllowedSession, approval.AllowedAlways, approval.Rejected, approval.Cancelled, approval.TimedOut, approval.Unavailable}
+	deciders      = []approval.By{approval.ByLimits, approval.ByPolicy, approval.ByMemory, approval.ByGrant, approval.ByPerson, approval.ByDefault}
+	startFailures = []sandbox.StartErrorKind{sandbox.ProgramNotFound, sandbox.ProgramNotExecutable, sandbox.BadWorkingDirectory, sandbox.ArgumentListTooLong}
+	failures      = append(names(startFailures), FailureSandboxUnavailable, FailureTooManyRuns, FailureTooManySessions, FailureGrantChanged, FailureNotRecorded, "SERVER_BUSY")
+	progressToken = map[string]any{"type": []string{"integer", "string"}}
+)
+
+func oneOf[T ~string](values ...T) map[string]any {
+	return map[string]any{"type": "string", "enum": names(values)}
+}
+
+// nullable are the fields that LSP lets a client set to null.
+var nullable = map[reflect.Type][]string{
+	reflect.TypeFor[InitializeParams](): {"ProcessID", "RootURI", "WorkspaceFolders"},
+}
+
+// orNull is what s allows, or null.
+func orNull(s map[string]any) map[string]any {
+	name, single := s["type"].(string)
+	if _, closed := s["enum"]; single && !closed {
+		s = maps.Clone(s)
+		s["type"] = []string{name, "null"}
+		return s
+	}
+	return map[string]any{"anyOf": []any{s, map[string]any{"type": "null"}}}
+}
+
 func names[T ~string](values []T) []string {
 	var out []string
 	for _, v := range values {
@@ -70,7 +120,11 @@ func (s *schema) of(t reflect.Type) map[string]any {
 	case reflect.Slice:
 		return map[string]any{"type": "array", "items": s.of(t.Elem())}
 	case reflect.Map:
-		return map[string]any{"type": "object", "additionalProperties": s.of(t.Elem())}
+		m := map[string]any{"type": "object", "additionalProperties": s.of(t.Elem())}
+		if set, ok := closedSets[t.Key()]; ok {
+			m["propertyNames"] = map[string]any{"enum": set}
+		}
+		return m
 	case reflect.String:
 		return map[string]any{"type": "string"}
 	case reflect.Bool:
@@ -94,7 +148,14 @@ func (s *schema) object(t reflect.Type) map[string]any {
 	s.defs[t.Name()] = def // before its fields, which may lead back here
 	properties, required := map[string]any{}, []string{}
 	for _, f := range fields(t) {
-		properties[f.name] = s.of(f.typ)
+		property, ok := fieldTypes[t][f.goName]
+		if !ok {
+			property = s.of(f.typ)
+		}
+		if slices.Contains(nullable[t], f.goName) {
+			property = orNull(property)
+		}
+		properties[f.name] = property
 		if !f.optional {
 			required = append(required, f.name)
 		}
@@ -107,7 +168,8 @@ func (s *schema) object(t reflect.Type) map[string]any {
 }
 
 type field struct {
-	name     string
+	name     string // on the wire
+	goName   string
 	typ      reflect.Type
 	optional bool
 }
@@ -120,7 +182,7 @@ func fields(t reflect.Type) []field {
 			continue
 		}
 		name, options, _ := strings.Cut(tag, ",")
-		out = append(out, field{name, f.Type, strings.Contains(options, "omitempty")})
+		out = append(out, field{name, f.Name, f.Type, strings.Contains(options, "omitempty")})
 	}
 	return out
 }
@@ -145,7 +207,10 @@ func generate(t *testing.T) []byte {
 	methods := map[string]any{}
 	for _, m := range Methods {
 		entry := map[string]any{"from": "client", "kind": "notification"}
-		if m.ToEditor {
+		switch {
+		case m.BothWays:
+			entry["from"] = "both"
+		case m.ToEditor:
 			entry["from"] = "server"
 		}
 		if m.Params != nil {
@@ -154,6 +219,9 @@ func generate(t *testing.T) []byte {
 		if m.IsRequest {
 			entry["kind"] = "request"
 			entry["result"] = s.of(reflect.TypeOf(m.Result))
+			if reflect.TypeOf(m.Result).Kind() == reflect.Pointer {
+				entry["result"] = orNull(s.of(reflect.TypeOf(m.Result)))
+			}
 		}
 		methods[m.Name] = entry
 	}
@@ -228,17 +296,8 @@ func TestDocumentNamesEverything(t *testing.T) {
 		}
 		mention("value of "+name, value)
 	}
-	for _, outcome := range []approval.Outcome{approval.AllowedOnce, approval.AllowedSession, approval.AllowedAlways, approval.Rejected, approval.Cancelled, approval.TimedOut, approval.Unavailable} {
-		mention("outcome", string(outcome))
-	}
-	for _, kind := range []approval.OptionKind{approval.AllowOnce, approval.AllowAlways, approval.RejectOnce, approval.RejectAlways} {
-		mention("option kind", string(kind))
-	}
-	for _, by := range []approval.By{approval.ByLimits, approval.ByPolicy, approval.ByMemory, approval.ByGrant, approval.ByPerson, approval.ByDefault} {
-		mention("decider", string(by))
-	}
-	for _, kind := range []sandbox.StartErrorKind{sandbox.ProgramNotFound, sandbox.ProgramNotExecutable, sandbox.BadWorkingDirectory, sandbox.ArgumentListTooLong} {
-		mention("failure", string(kind))
+	for _, value := range slices.Concat(names(questionKinds), names(outcomes), names(optionKinds), names(deciders), failures) {
+		mention("value", value)
 	}
 	planned := document[strings.Index(document, "## Not served yet"):]
 	for _, heading := range regexp.MustCompile("(?m)^### `([^`]+)`").FindAllStringSubmatch(document, -1) {

@@ -113,7 +113,7 @@ func (f facts) runnerFailed() bool {
 
 // approvalFacts are left out where nothing had to be asked.
 func approvalFacts(p plan, d approval.Decision) *proto.ApprovalFacts {
-	if d.Outcome == "" || !p.asks && d.Outcome.Allowed() {
+	if d.Outcome == "" || d.By == approval.ByMode || !p.asks && d.Outcome.Allowed() {
 		return nil
 	}
 	return &proto.ApprovalFacts{Outcome: string(d.Outcome), By: string(d.By), Reason: d.Reason}
