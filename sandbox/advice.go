@@ -17,8 +17,9 @@ type Advice struct {
 	Modes []Mode
 }
 
-// Additional is a grant in the same mode. Paths are absolute and canonical,
-// exist, and are sorted; a folder stands for everything in it.
+// Additional is a grant in the same mode. Paths are absolute and canonical, exist
+// or are kept absent by Policy.Protected, and are sorted; a folder stands for
+// everything in it.
 type Additional struct {
 	Write   []string
 	Read    []string
@@ -129,11 +130,17 @@ func (ctx AdviceContext) additional(needs []need) *Additional {
 		}
 	}
 	for _, path := range slices.Concat(a.Write, a.Read) {
-		if !ctx.Host.Grantable(path) {
+		if !ctx.Host.Grantable(path) && !ctx.keptAbsent(path) {
 			return nil
 		}
 	}
 	return &a
+}
+
+// keptAbsent reports whether a path does not exist because it is protected: then
+// it can be granted by its name.
+func (ctx AdviceContext) keptAbsent(path string) bool {
+	return slices.Contains(ctx.Policy.Protected, path) && ctx.Host.Kind(path) == FileMissing
 }
 
 // gather puts one folder in the place of the paths directly in it: the one with

@@ -91,6 +91,8 @@ func (ctx AdviceContext) needsOf(d Denial) []need {
 		return ctx.reading(path)
 	case d.Errno == "EBUSY":
 		return ctx.moving(path)
+	case d.Errno == "EXDEV" && ctx.Host.Kind(filepath.Dir(path)) == FileMissing:
+		return ctx.entry(path)
 	case d.Errno == "EXDEV":
 		return ctx.writing(filepath.Dir(path))
 	case slices.Contains(entryOps, d.Op):
@@ -141,6 +143,10 @@ func (ctx AdviceContext) protected(path string) []need {
 	for _, p := range ctx.Policy.Protected {
 		p = filepath.Clean(p)
 		if !Within(path, p) && !Within(p, path) || ctx.Policy.MayWrite(p) {
+			continue
+		}
+		if ctx.Host.Kind(p) == FileMissing {
+			needs = append(needs, need{needsWriting, p}) // it is kept absent
 			continue
 		}
 		needs = append(needs, ctx.writing(p)...)

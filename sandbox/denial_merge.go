@@ -7,12 +7,14 @@ import "slices"
 // not the sandbox's doing. Only of what no observer looks at, reading and
 // executing, a message is the only evidence.
 //
-// A denial in a place of housekeeping is marked Incidental unless a message
-// names the path, which mentioned tells: the program did without.
+// A denial in a place of housekeeping, and of a hard link from one place to
+// another, is marked Incidental unless a message names the path, which mentioned
+// tells: the program did without.
 func MergeDenials(seen, said []Denial, o Observation, h Housekeeping, mentioned func(path string) bool) []Denial {
 	merged := slices.Clone(seen)
 	for i := range merged {
-		merged[i].Incidental = h.Holds(merged[i].Path) && !mentioned(merged[i].Path)
+		copies := merged[i].Op == opLink && merged[i].Errno == "EXDEV" // as everybody does who links to save space
+		merged[i].Incidental = (copies || h.Holds(merged[i].Path)) && !mentioned(merged[i].Path)
 	}
 	for _, d := range said {
 		if o.State == ObservedFully && !onlySaid(d.Op) || covered(d, seen) {

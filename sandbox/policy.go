@@ -24,6 +24,11 @@ type Policy struct {
 	// exist stays absent. A path that is granted in Writable is not protected.
 	Protected []string
 
+	// Lifted are paths that were taken out of Protected because making them was
+	// granted: nothing is said of them after the run. They do not exist yet, or
+	// they would be in Writable.
+	Lifted []string
+
 	// Gaps says why there may be more to protect than Protected lists; empty if
 	// there is not. It is no part of what is allowed.
 	Gaps string

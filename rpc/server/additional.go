@@ -103,8 +103,8 @@ func (p *plan) add(path string, kind sandbox.GrantKind, forbidden sandbox.Forbid
 		return false, err
 	}
 	p.pins = append(p.pins, grant.Root)
-	if grant.Missing != "" && kind == sandbox.GrantWrite && p.want.MayWrite(grant.Path) {
-		return p.lift(filepath.Join(grant.Path, grant.Missing), denials), nil
+	if grant.Missing != "" && p.want.MayWrite(grant.Path) && p.lift(filepath.Join(grant.Path, grant.Missing), denials) {
+		return true, nil
 	}
 	if grant.Missing != "" && p.noteMissing(grant) {
 		return false, nil // another path in the same folder brought it in
@@ -143,7 +143,7 @@ func (p *plan) lift(path string, denials []sandbox.Denial) bool {
 			rest = append(rest, protected)
 		}
 	}
-	p.want.Protected = rest
+	p.want.Protected, p.want.Lifted = rest, append(slices.Clone(p.want.Lifted), path)
 	p.grants = append(p.grants, approval.Grant{
 		Path: path, Kind: sandbox.GrantWrite, Perils: sandbox.Perils(&sandbox.Root{Path: path}, sandbox.GrantWrite),
 		NotRefused: len(denials) > 0 && !slices.ContainsFunc(denials, func(d sandbox.Denial) bool { return touches(d, path) }),

@@ -39,7 +39,21 @@ type covered struct {
 
 const coversFolder = "covers"
 
-// record is a line of a journal: first what is about to be made, then what was.
+// names are those of names that are covered.
+func (c *covered) names(names []string) (list []string) {
+	made := map[string]bool{}
+	for _, r := range readJournal(c.journal) {
+		made[r.Name] = true
+	}
+	for _, name := range names {
+		if made[name] {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// coverRecord is a line of a journal: first what is about to be made, then what was.
 type coverRecord struct {
 	Folder []byte `json:"folder"` // bytes, because a path need not be UTF-8
 	Name   string `json:"name"`
@@ -52,9 +66,9 @@ func newCovers(state string) *covers {
 }
 
 // place covers each protected path of a policy that does not exist, though a
-// command could make it. The covers stay until release. failed are the paths
-// that could not be covered.
-func (c *covers) place(policy sandbox.Policy) (release func(), failed []string) {
+// command could make it. The covers stay until release. absent are the paths that
+// are covered, and failed those that could not be.
+func (c *covers) place(policy sandbox.Policy) (release func(), absent, failed []string) {
 	byFolder := map[string][]string{}
 	for _, path := range policy.Protected {
 		if folder, ok := coverable(policy, path); ok {
@@ -62,21 +76,24 @@ func (c *covers) place(policy sandbox.Policy) (release func(), failed []string) 
 		}
 	}
 	if len(byFolder) == 0 {
-		return func() {}, nil
+		return func() {}, nil, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var keys []string
 	for folder, names := range byFolder {
-		key, missed := c.cover(folder, names)
+		key, covered, missed := c.cover(folder, names)
 		if key != "" {
 			keys = append(keys, key)
+		}
+		for _, name := range covered {
+			absent = append(absent, filepath.Join(folder, name))
 		}
 		for _, name := range missed {
 			failed = append(failed, filepath.Join(folder, name))
 		}
 	}
-	return sync.OnceFunc(func() { c.release(keys) }), failed
+	return sync.OnceFunc(func() { c.release(keys) }), absent, failed
 }
 
 // coverable reports whether a command could make a protected path, and in which
@@ -92,10 +109,10 @@ func coverable(policy sandbox.Policy, path string) (folder string, ok bool) {
 
 // cover makes what is missing in one folder. c.mu is held. key is empty if
 // nothing there is covered.
-func (c *covers) cover(folder string, names []string) (key string, missed []string) {
+func (c *covers) cover(folder string, names []string) (key string, made, missed []string) {
 	dir, st, err := openFolder(folder)
 	if err != nil {
-		return "", nil // nothing can be made in a folder that is not there
+		return "", nil, nil // nothing can be made in a folder that is not there
 	}
 	defer unix.Close(dir)
 	var absent []string
@@ -110,11 +127,11 @@ func (c *covers) cover(folder string, names []string) (key string, missed []stri
 	if entry == nil {
 		path := filepath.Join(c.dir, key)
 		if _, err := os.Lstat(path); len(absent) == 0 && err != nil {
-			return "", nil // nobody covers anything here
+			return "", nil, nil // nobody covers anything here
 		}
 		journal, err := openJournal(path)
 		if err != nil {
-			return "", absent
+			return "", nil, absent
 		}
 		entry = &covered{journal: journal}
 		c.held[key] = entry
@@ -125,7 +142,7 @@ func (c *covers) cover(folder string, names []string) (key string, missed []stri
 			missed = append(missed, name)
 		}
 	}
-	return key, missed
+	return key, entry.names(names), missed
 }
 
 // openFolder holds a folder that no link leads to.
@@ -249,7 +266,11 @@ const maxJournal = 4 << 20
 // readJournal lists what was made, and what may have been before its maker was
 // killed.
 func readJournal(journal *os.File) []coverRecord {
-	data := make([]byte, maxJournal)
+	info, err := journal.Stat()
+	if err != nil {
+		return nil
+	}
+	data := make([]byte, min(info.Size(), maxJournal))
 	n, _ := journal.ReadAt(data, 0)
 	made := map[string]coverRecord{}
 	var list []coverRecord

@@ -18,7 +18,8 @@ type guarded struct {
 	policy   sandbox.Policy
 	release  func() // of covers; may be called again
 	failed   []string
-	bare     bool // nothing but rules that add up stands before what is protected
+	absent   []string // what is covered, and must not seem to be there
+	bare     bool     // nothing but rules that add up stands before what is protected
 	snapshot *protect.Snapshot
 }
 
@@ -30,7 +31,7 @@ func (e *Engine) guardPaths(policy sandbox.Policy, mounts bool) *guarded {
 		return g
 	}
 	if mounts {
-		g.release, g.failed = e.covers.place(policy)
+		g.release, g.absent, g.failed = e.covers.place(policy)
 	}
 	g.snapshot = protect.Take(policy, !mounts)
 	return g

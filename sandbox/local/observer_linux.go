@@ -33,6 +33,10 @@ type Watched struct {
 	// command makes them.
 	Notable func(name string) bool
 
+	// Absent are protected paths that do not exist on the host but for a folder or
+	// file that keeps them absent during the run.
+	Absent []string
+
 	// Progress is shared with the guardian, which answers when it sees that the
 	// numbers stand still while a call waits.
 	Progress *Progress

@@ -38,8 +38,16 @@ func (e *Engine) watch(listener *os.File, policy sandbox.Policy, l *Launch) *wat
 			e.guard.hold(w.slot, backup)
 		}
 	}
-	w.watch = e.options.Observer.Watch(listener, Watched{Policy: policy, Namespaces: l.isolated(), Writable: l.Writable, Notable: protect.Notable, Progress: w.progress})
+	w.watch = e.options.Observer.Watch(listener, Watched{Policy: policy, Namespaces: l.isolated(), Writable: l.Writable, Notable: protect.Notable, Absent: l.absent(), Progress: w.progress})
 	return w
+}
+
+// absent are the protected paths that are covered.
+func (l *Launch) absent() []string {
+	if l.guarded == nil {
+		return nil
+	}
+	return l.guarded.absent
 }
 
 // end implements watched.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/confine-dev/confine/sandbox"
 	"golang.org/x/sys/unix"
 )
 
@@ -11,36 +12,53 @@ import (
 const maxMade = 200
 
 // noteMade keeps what a request is about to make under a name that the run is
-// asked to list, or in a folder of such a name. A name that is not absolute is
-// counted from where the task is now.
-func (w *watch) noteMade(tid int, r request, first, second text) {
-	if w.run.Notable == nil || len(w.made) >= maxMade {
-		return
+// asked to list, or in a folder of such a name. The denial is that of making what
+// is kept absent: the folder that stands in its place answers as any folder does,
+// and not as the sandbox.
+func (w *watch) noteMade(tid int, r request, first, second text) []sandbox.Denial {
+	if w.run.Notable == nil {
+		return nil
 	}
-	at, name := r.first, first
+	at, name, op, errno := r.first, first, opCreate, unix.EISDIR
 	switch r.kind {
 	case opening:
 		if r.flags&(unix.O_CREAT|unix.O_WRONLY|unix.O_RDWR|unix.O_TRUNC) == 0 {
-			return
+			return nil
 		}
 	case making:
-	case renaming, linking:
-		at, name = r.second, second
+		if errno = unix.EEXIST; r.mode&unix.S_IFMT == unix.S_IFDIR {
+			errno = 0 // whoever makes a folder is often content with one that is there
+		}
+	case renaming:
+		at, name, op = r.second, second, opRename
+	case linking:
+		at, name, errno = r.second, second, unix.EEXIST
 	default:
-		return
+		return nil
 	}
 	end := w.notable(string(name))
 	if end == 0 {
-		return
+		return nil
 	}
-	found, _, errno := find(tid, w.root, at, string(name[:end]))
-	if errno != 0 {
-		return
+	found, _, failed := find(tid, w.root, at, string(name[:end]))
+	if failed != 0 {
+		return nil
 	}
 	defer found.close()
-	if path, ok := found.path(); ok && !slices.Contains(w.made, path) {
+	path, ok := found.path()
+	if !ok {
+		return nil
+	}
+	if slices.Contains(w.run.Absent, path) {
+		if end < len(name) || errno == 0 || !found.isFolder() {
+			return nil
+		}
+		return []sandbox.Denial{{Op: op, Path: path, Errno: unix.ErrnoName(errno)}}
+	}
+	if len(w.made) < maxMade && !slices.Contains(w.made, path) {
 		w.made = append(w.made, path)
 	}
+	return nil
 }
 
 // notable is where in a path the first name ends that is to be listed; 0 if there

@@ -154,7 +154,9 @@ func (w *watch) denials(n *notification) []sandbox.Denial {
 		attr, ok = w.read(n, r.attr, w.attr[:])
 	}
 	if ok {
-		w.noteMade(int(n.tid), r, first, second)
+		if kept := w.noteMade(int(n.tid), r, first, second); kept != nil && w.listener.waits(n.id) {
+			return w.describe(int(n.tid), kept)
+		}
 	}
 	if !ok || w.quick.harmless(int(n.tid), w.root, r, first, second) || !w.listener.waits(n.id) {
 		return nil

@@ -111,7 +111,8 @@ func (s *Snapshot) protects(path string) bool { return slices.Contains(s.policy.
 
 // granted reports whether the person allowed exactly this to be changed.
 func (s *Snapshot) granted(path string) bool {
-	return s.protects(path) && s.policy.MayWrite(path)
+	return s.protects(path) && s.policy.MayWrite(path) ||
+		slices.ContainsFunc(s.policy.Lifted, func(l string) bool { return sandbox.Within(l, path) || sandbox.Within(path, l) })
 }
 
 // around reports whether something in a folder is protected: it is not new, and

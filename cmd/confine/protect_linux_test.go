@@ -1,0 +1,182 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// repository makes the workspace a repository with one commit and, beside it, one
+// to push to.
+func repository(t *testing.T, w world) {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		unavailable(t, "git is not installed")
+	}
+	w.git(t, "config", "--global", "user.name", "a")
+	w.git(t, "config", "--global", "user.email", "a@example.invalid")
+	w.git(t, "init", "-q", "-b", "main", ".")
+	w.git(t, "commit", "-q", "--allow-empty", "-m", "one")
+	w.git(t, "branch", "other")
+	w.git(t, "remote", "add", "origin", ".")
+	w.git(t, "fetch", "-q", "origin")
+}
+
+// git runs git as the person would, in the workspace.
+func (w world) git(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir, cmd.Env = w.work, append(slices.Clone(w.env), "GIT_CONFIG_NOSYSTEM=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// asker is an editor that says yes to every question.
+type asker struct {
+	*editor
+	t  *testing.T
+	id int
+}
+
+func startAsker(t *testing.T, w world, provider string) *asker {
+	t.Helper()
+	settings := filepath.Join(w.home, ".config", "confine")
+	if err := os.MkdirAll(settings, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(settings, "config.toml"), []byte("sandbox_mode = \"workspace-write\"\nprovider = \""+provider+"\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := &asker{editor: startServe(t, w), t: t}
+	a.request(proto.MethodInitialize, map[string]any{
+		"capabilities":     map[string]any{"experimental": map[string]any{"confine": proto.ClientConfine{ProtocolVersion: 1, Approval: true}}},
+		"workspaceFolders": []proto.WorkspaceFolder{{URI: fileURI(w.work), Name: "work"}},
+	})
+	a.answer("1")
+	a.send(`{"jsonrpc":"2.0","method":"initialized","params":{}}`)
+	return a
+}
+
+func (a *asker) request(method string, params any) {
+	a.t.Helper()
+	a.id++
+	message, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": a.id, "method": method, "params": params})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.send(string(message))
+}
+
+func (a *asker) result() (r proto.RunResult) {
+	a.t.Helper()
+	answer := a.answer(fmt.Sprint(a.id))
+	if err := json.Unmarshal(answer["result"], &r); err != nil {
+		a.t.Fatalf("%v: error %s", err, answer["error"])
+	}
+	return r
+}
+
+func (a *asker) run(command string) proto.RunResult {
+	a.t.Helper()
+	a.request(proto.MethodRunCommand, proto.RunCommandParams{Command: command})
+	return a.result()
+}
+
+// again runs a command once more with what its result advised.
+func (a *asker) again(r proto.RunResult) proto.RunResult {
+	a.t.Helper()
+	a.request(proto.MethodRequestEscalation, proto.EscalationParams{RunID: r.RunID, Additional: r.Escalation.Additional, Justification: "x"})
+	asked := a.await(func(m map[string]json.RawMessage) bool {
+		return string(m["method"]) == `"`+proto.MethodRequestApproval+`"` || m["error"] != nil
+	})
+	var q proto.Question
+	if err := json.Unmarshal(asked["params"], &q); err != nil {
+		a.t.Fatalf("%v: %s", err, asked["error"])
+	}
+	for _, path := range r.Escalation.Additional.Write {
+		if !strings.Contains(fmt.Sprint(q), path) {
+			a.t.Errorf("the question does not name %s: %+v", path, q)
+		}
+	}
+	a.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":%q}}}`, asked["id"], q.Options[1].OptionID))
+	return a.result()
+}
+
+// TestProtectedIsAskedFor: what a protected path refuses is a denial, and what the
+// result advises makes the same command work.
+func TestProtectedIsAskedFor(t *testing.T) {
+	requireSandbox(t)
+	for _, provider := range []string{sandbox.ProviderLandlock, sandbox.ProviderBwrap} {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			repository(t, w)
+			if err := os.WriteFile(filepath.Join(w.work, ".mcp.json"), []byte("host"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			a := startAsker(t, w, provider)
+			for _, test := range []struct{ command, grant, check string }{
+				{"git config a.b c", ".git/config", "git config a.b"},
+				{"git remote add more .", ".git/config", "git remote get-url more"},
+				{"git switch -q -C mine origin/other", ".git/config", "git config branch.mine.remote"},
+				{"git init -q .", ".git/config", "true"},
+				{"echo x > .git/hooks/pre-push", ".git/hooks", "test -e .git/hooks/pre-push"},
+				{"mkdir -p .vscode && echo x > .vscode/tasks.json", ".vscode", "grep -q x .vscode/tasks.json"},
+				{"echo x > .envrc", ".envrc", "grep -q x .envrc"},
+				{"echo x > new && mv -T new .exrc", ".exrc", "grep -q x .exrc"},
+				{"echo x > .mcp.json", ".mcp.json", "grep -q x .mcp.json"},
+				{"echo x > .mcp.json~ && mv .mcp.json~ .mcp.json", ".mcp.json", "grep -q x .mcp.json"},
+			} {
+				refused := a.run(test.command)
+				want := []string{filepath.Join(w.work, test.grant)}
+				if !refused.Sandbox.Denied || refused.Escalation == nil || refused.Escalation.Additional == nil || !slices.Equal(refused.Escalation.Additional.Write, want) {
+					t.Errorf("%s: denials %+v, escalation %+v, stderr %q", test.command, refused.Sandbox.Denials, refused.Escalation, refused.Stderr.Text)
+					continue
+				}
+				if len(refused.Sandbox.Planted) > 0 {
+					t.Errorf("%s: planted %q", test.command, refused.Sandbox.Planted)
+				}
+				allowed := a.again(refused)
+				if allowed.ExitCode == nil || *allowed.ExitCode != 0 || allowed.Sandbox.Denied || len(allowed.Sandbox.Planted) > 0 {
+					t.Errorf("%s, allowed: exit %v, denials %+v, planted %q, stderr %q", test.command, allowed.ExitCode, allowed.Sandbox.Denials, allowed.Sandbox.Planted, allowed.Stderr.Text)
+				}
+				check := exec.Command("bash", "-c", test.check)
+				if check.Dir, check.Env = w.work, w.env; check.Run() != nil {
+					t.Errorf("%s: it has not happened", test.command)
+				}
+			}
+			a.leave()
+			requireClean(t, w, ".envrc", ".exrc", ".git", ".mcp.json", ".vscode")
+		})
+	}
+}
+
+// requireClean fails if anything but these is in the workspace.
+func requireClean(t *testing.T, w world, want ...string) {
+	t.Helper()
+	list, err := os.ReadDir(w.work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("the workspace holds %q, want %q", names, want)
+	}
+	if _, err := os.Lstat(filepath.Join(w.work, ".git", "commondir")); err == nil {
+		t.Error("a cover is left in the git folder")
+	}
+}
