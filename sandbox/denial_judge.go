@@ -142,9 +142,14 @@ func (j *judge) refused(m message, n name, f hostFile) (op string, ok bool) {
 			return "", false
 		}
 	}
-	if m.op == opRead || m.op == opExec {
-		hidden := slices.ContainsFunc(j.ctx.Policy.Unreadable, func(u string) bool { return Within(f.path, u) }) && !j.ctx.Policy.MayRead(f.path)
+	hidden := slices.ContainsFunc(j.ctx.Policy.Unreadable, func(u string) bool { return Within(f.path, u) }) && !j.ctx.Policy.MayRead(f.path)
+	switch {
+	case m.op == opRead || m.op == opExec:
 		return m.op, hidden && f.exists() && access(f.path, mayRead)
+	case hidden && m.op == "" && m.errno == "EACCES":
+		// Most who do not say what they wanted of a hidden file wanted to read
+		// it; whoever wanted to write was seen by the observer.
+		return opRead, f.exists() && access(f.path, mayRead)
 	}
 	switch m.errno {
 	case "EROFS", "EACCES":

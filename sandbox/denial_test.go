@@ -141,6 +141,12 @@ func TestDenials(t *testing.T) {
 
 		{"unreadable", ReadOnly, "cat: @OUT@/file: Permission denied",
 			func(c *DenialContext) { c.Policy.Unreadable = []string{filepath.Dir(c.Dir) + "/out"} }, "read @OUT@/file EACCES x1"},
+		{"unreadable, by a program that does not say what it wanted", WorkspaceWrite, "PermissionError: [Errno 13] Permission denied: '@OUT@/file'",
+			func(c *DenialContext) { c.Policy.Unreadable = []string{filepath.Dir(c.Dir) + "/out/file"} }, "read @OUT@/file EACCES x1"},
+		{"unreadable and not there", WorkspaceWrite, "PermissionError: [Errno 13] Permission denied: '@OUT@/absent'",
+			func(c *DenialContext) { c.Policy.Unreadable = []string{filepath.Dir(c.Dir) + "/out"} }, ""},
+		{"beside what is unreadable", WorkspaceWrite, "cat: @OUT@/file: Permission denied",
+			func(c *DenialContext) { c.Policy.Unreadable = []string{filepath.Dir(c.Dir) + "/out/fil"} }, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

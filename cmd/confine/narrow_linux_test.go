@@ -113,7 +113,9 @@ func TestEditorAddsOneFile(t *testing.T) {
 	request(4, proto.MethodRequestEscalation, proto.EscalationParams{
 		RunID: both.RunID, NewRunID: "again", Additional: &proto.Additional{Write: []string{file}}, Justification: "x",
 	})
-	asked := e.await(func(m map[string]json.RawMessage) bool { return string(m["method"]) == `"`+proto.MethodRequestApproval+`"` })
+	asked := e.await(func(m map[string]json.RawMessage) bool {
+		return string(m["method"]) == `"`+proto.MethodRequestApproval+`"`
+	})
 	var q proto.Question
 	if err := json.Unmarshal(asked["params"], &q); err != nil || q.Wanted.Mode != sandbox.ReadOnly || !slices.Equal(q.Wanted.Additional.Write, []string{file}) {
 		t.Fatalf("asked %+v, %v", q, err)
@@ -138,4 +140,63 @@ func TestNobodyIsAskedAboutWhatWorked(t *testing.T) {
 	if status := cmd.ProcessState.ExitCode(); status != 0 || strings.Contains(s.text(), asking) {
 		t.Errorf("status %d; the screen shows %q", status, s.text())
 	}
+}
+
+// TestEditorAsksForACredential: what is hidden by default is asked for by itself,
+// allowed, and opens nothing beside it.
+func TestEditorAsksForACredential(t *testing.T) {
+	requireSandbox(t)
+	w := newWorld(t)
+	token, sibling := filepath.Join(w.home, ".netrc"), filepath.Join(w.home, ".git-credentials")
+	for _, path := range []string{token, sibling} {
+		if err := os.WriteFile(path, []byte("token\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := startServe(t, w)
+	request := func(id int, method string, params any) {
+		message, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.send(string(message))
+	}
+	result := func(id int) (r proto.RunResult) {
+		answer := e.answer(fmt.Sprint(id))
+		if err := json.Unmarshal(answer["result"], &r); err != nil {
+			t.Fatalf("%v: error %s", err, answer["error"])
+		}
+		return r
+	}
+	request(1, proto.MethodInitialize, map[string]any{
+		"capabilities":     map[string]any{"experimental": map[string]any{"confine": proto.ClientConfine{ProtocolVersion: 1, Approval: true}}},
+		"workspaceFolders": []proto.WorkspaceFolder{{URI: fileURI(w.work), Name: "work"}},
+	})
+	e.answer("1")
+	e.send(`{"jsonrpc":"2.0","method":"initialized","params":{}}`)
+
+	request(2, proto.MethodRunCommand, proto.RunCommandParams{Command: fmt.Sprintf("cat %s %s", token, sibling), RunID: "first"})
+	first := result(2)
+	if first.Sandbox.Facets[sandbox.FileRead].State != sandbox.Enforced {
+		t.Skipf("nothing can be hidden here: %+v", first.Sandbox.Facets[sandbox.FileRead])
+	}
+	if first.Stdout.Text != "" || !first.Sandbox.Denied || first.Escalation == nil || !slices.Equal(first.Escalation.Additional.Read, []string{sibling, token}) {
+		t.Fatalf("stdout %q, sandbox %+v, escalation %+v", first.Stdout.Text, first.Sandbox, first.Escalation)
+	}
+	request(3, proto.MethodRequestEscalation, proto.EscalationParams{
+		RunID: "first", NewRunID: "again", Additional: &proto.Additional{Read: []string{token}}, Justification: "x",
+	})
+	asked := e.await(func(m map[string]json.RawMessage) bool {
+		return string(m["method"]) == `"`+proto.MethodRequestApproval+`"`
+	})
+	var q proto.Question
+	if err := json.Unmarshal(asked["params"], &q); err != nil || !slices.Equal(q.Wanted.Additional.Read, []string{token}) {
+		t.Fatalf("asked %+v, %v", q, err)
+	}
+	e.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":%q}}}`, asked["id"], q.Options[1].OptionID))
+	again := result(3)
+	if again.Stdout.Text != "token\n" || again.Escalation == nil || !slices.Equal(again.Escalation.Additional.Read, []string{sibling}) {
+		t.Errorf("stdout %q, sandbox %+v, escalation %+v", again.Stdout.Text, again.Sandbox, again.Escalation)
+	}
+	e.leave()
 }

@@ -31,8 +31,11 @@ const (
 // write adds all calls.
 func (w writer) write() {
 	w.s.Call("separating the mounts", unix.SYS_MOUNT, local.Text(""), local.Text("/"), local.Text(""), local.Int(unix.MS_REC|unix.MS_PRIVATE), local.Int(0))
-	taken := make([]local.Ref, len(w.plan.Mounts))
+	taken, copied := make([]local.Ref, len(w.plan.Mounts)), w.copies()
 	for i, m := range w.plan.Mounts {
+		if copied[i] != "" {
+			continue
+		}
 		if m.Source == "" {
 			taken[i] = w.makeNew(m)
 			continue
@@ -51,6 +54,10 @@ func (w writer) write() {
 	w.device(devices)
 	w.process()
 	for i, m := range w.plan.Mounts {
+		if copied[i] != "" {
+			w.copy(m, copied[i])
+			continue
+		}
 		w.place(m, taken[i])
 	}
 	for _, folder := range w.plan.Hidden {
@@ -62,9 +69,6 @@ func (w writer) write() {
 		}
 	}
 }
-
-// roomy reports whether a mount hides a folder but gets places for others.
-func (w writer) roomy(m view.Mount) bool { return m.Source == "" && m.Hides() && w.plan.Holds(m) }
 
 // take clones the mount at path. Result: a detached mount.
 func (w writer) take(what, path string) local.Ref {

@@ -26,6 +26,15 @@ func (p *Plan) Holds(m Mount) bool {
 	return slices.ContainsFunc(p.Mounts, func(inner Mount) bool { return inner.Path != m.Path && sandbox.Within(inner.Path, m.Path) })
 }
 
+// Steady reports whether no command can change what lies on the way to the place
+// of a mount, or has to make it.
+func (p *Plan) Steady(m Mount) bool {
+	_, missing := p.Place(m)
+	return !missing && !slices.ContainsFunc(p.Mounts, func(outer Mount) bool {
+		return outer.Writable && outer.Path != m.Path && sandbox.Within(m.Path, outer.Path)
+	})
+}
+
 // checkUnreadable refuses to hide what no command can do without.
 func checkUnreadable(policy sandbox.Policy) error {
 	for _, path := range policy.Unreadable {
