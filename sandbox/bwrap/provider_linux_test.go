@@ -7,6 +7,7 @@ import (
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/bwrap"
 	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/observe"
 	"github.com/confine-dev/confine/sandbox/sandboxtest"
 )
 
@@ -20,7 +21,7 @@ func TestProviderAlone(t *testing.T) { suite(t, local.Options{NoNamespaces: true
 func suite(t *testing.T, o local.Options) {
 	needBubblewrap(t)
 	sandboxtest.Run(t, sandboxtest.Config{NeedsNamespaces: true, Alone: o.NoNamespaces, New: func(state string) (confined, unconfined sandbox.Provider, err error) {
-		o.StateDir = state
+		o.StateDir, o.Observer = state, observe.New(observe.Options{})
 		e, err := local.New(bwrap.New(bwrap.Options{}), o)
 		if err != nil {
 			return nil, nil, err

@@ -16,14 +16,13 @@ import (
 
 // Environment variables that RunOps reads.
 const (
-	opsSlowVar = "CONFINE_SLOW"     // not empty: opsMany operations
 	opsSeedVar = "CONFINE_OPS_SEED" // number that all operations are drawn from
 	opsOnlyVar = "CONFINE_OPS_ONLY" // number of the one operation to be tried
 )
 
 // How many operations are tried, and what they are drawn from.
 const (
-	opsFew  = 2000
+	opsFew  = 1000
 	opsMany = 10000
 	opsSeed = 3
 )
@@ -67,7 +66,7 @@ func RunOps(t *testing.T, c Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range worldsOf(os.Geteuid()) {
+	for _, w := range worldsOf(os.Geteuid(), slow()) {
 		t.Run(w.name(), func(t *testing.T) {
 			t.Parallel()
 			stage.play(t, w)
@@ -77,7 +76,7 @@ func RunOps(t *testing.T, c Config) {
 
 func ordersOf(t *testing.T) opsOrders {
 	o := opsOrders{Seed: opsSeed, Count: opsFew, Only: -1}
-	if os.Getenv(opsSlowVar) != "" {
+	if slow() {
 		o.Count = opsMany
 	}
 	var err error

@@ -36,7 +36,7 @@ func Run(t *testing.T, c Config) {
 		return
 	}
 	stage := newTheatre(t)
-	for _, w := range worldsOf(os.Geteuid()) {
+	for _, w := range worldsOf(os.Geteuid(), slow()) {
 		t.Run(w.name(), func(t *testing.T) {
 			t.Parallel()
 			stage.play(t, w)
