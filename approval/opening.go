@@ -10,13 +10,13 @@ import (
 
 // grantFacts say of each file and folder that is opened one by one what it is,
 // whole: what a yes opens must not be cut.
-func grantFacts(r Request, g gain) []string {
-	var facts []string
+func grantFacts(r Request, g gain) []fact {
+	var facts []fact
 	for _, root := range g.write {
-		facts = append(facts, grantFact("Becomes writable", root, grantOf(r, root, sandbox.GrantWrite)))
+		facts = append(facts, saying(grantFact("Becomes writable", root, grantOf(r, root, sandbox.GrantWrite))))
 	}
 	for _, root := range g.read {
-		facts = append(facts, grantFact("Becomes readable", root, grantOf(r, root, sandbox.GrantRead)))
+		facts = append(facts, saying(grantFact("Becomes readable", root, grantOf(r, root, sandbox.GrantRead))))
 	}
 	return facts
 }

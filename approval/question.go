@@ -62,8 +62,10 @@ type Question struct {
 	// shown as spaces. Clients that draw $(name) as an icon must break that.
 	Text string
 
-	// Unshown is how many of the files and folders that are opened one by one do
-	// not fit into Text. Who shows nothing but Text must not ask then.
+	// Unshown is how many of the things that a yes depends on Text does not show
+	// whole: the command, its folder, input and variables, what becomes writable,
+	// readable or reachable, and the warnings. Who shows nothing but Text must
+	// not ask then.
 	Unshown int
 }
 
@@ -114,7 +116,7 @@ func newQuestion(r Request, id string, expires time.Time) Question {
 		Mode:   r.Have.Mode,
 		Wanted: Wanted{Mode: r.Want.Mode, Network: g.network, Write: showAll(append(paths(g.write), g.writable...)), Read: showAll(paths(g.read))},
 		Reason: show(r.Reason, prose), Justification: show(r.Justification, prose),
-		Warnings:   slices.Concat(t.opens, t.grants, t.odd),
+		Warnings:   textsOf(slices.Concat(t.opens, t.grants, t.odd)),
 		PolicyHash: r.Want.Hash(),
 		ExpiresAt:  expires,
 		Options:    options(r), DefaultOptionID: refuse.ID,

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -243,7 +244,7 @@ func lineWith(t *testing.T, text, label string) string {
 // ourLines are all the ways a line may begin, so that a text that fakes one is
 // found.
 var ourLines = regexp.MustCompile(`^(confine 3fa9: run a command( again)? (in|with|unconfined) [^«»]*\?|` +
-	`\d+ more facts DO NOT FIT HERE\.|Configured: [a-z -]+\.|The whole command runs again, from its beginning\.|(No sandbox|Network:) [^«»]*\.|` +
+	`1 more fact DOES NOT FIT HERE\.|([2-9]|\d\d+) more facts DO NOT FIT HERE\.|Configured: [a-z -]+\.|The whole command runs again, from its beginning\.|(No sandbox|Network:) [^«»]*\.|` +
 	`(Becomes writable|Sets environment variables|The sandbox refused|Refused, as its messages say): «[^«»]*»(, «[^«»]*»)*( and \d+ more)?\.|` +
 	`Becomes (writable|readable): the (file «[^«»]+»|FOLDER «[^«»]+» and everything in it(, because «[^«»]+» does not exist there yet(, nor \d+ more)?)?)\.( [^«»]*\.)?|` +
 	`(Command|Program and arguments|Input)(, \d+ LINES)?, \d+ bytes(, \d+ bytes NOT SHOWN)?: «[^«»]*»|` +
@@ -287,8 +288,11 @@ func FuzzQuestionText(f *testing.F) {
 				t.Fatalf("this is no line of ours: %q", line)
 			}
 		}
-		if confined := r.Want.Mode.Confined(); shape&16 != 0 && confined && strings.Count(q.Text, "\nBecomes writable: the ")+strings.Count(q.Text, "\nBecomes readable: the ")+q.Unshown != 3 {
-			t.Fatalf("3 paths are opened, %d are not shown, and the text is\n%s", q.Unshown, q.Text)
+		if shown := strings.Count(q.Text, "\nBecomes writable: the ") + strings.Count(q.Text, "\nBecomes readable: the "); shape&16 != 0 && r.Want.Mode.Confined() && shown+q.Unshown < 3 {
+			t.Fatalf("3 paths are opened, %d things are not shown, and the text is\n%s", q.Unshown, q.Text)
+		}
+		if q.Unshown == 0 {
+			checkWhole(t, r, q)
 		}
 		for _, text := range slices.Concat([]string{q.Title, q.Command, q.Dir, q.Reason, q.Justification, q.Stdin}, q.Warnings, q.Env, q.Wanted.Write, q.Wanted.Read) {
 			checkVisible(t, text)
@@ -299,6 +303,113 @@ func FuzzQuestionText(f *testing.F) {
 			t.Fatalf("command %q is shown as %s", command, q.Command)
 		}
 	})
+}
+
+// checkWhole fails if the text lacks anything of what would run, or a warning.
+func checkWhole(t *testing.T, r Request, q Question) {
+	t.Helper()
+	lines := strings.Split(q.Text, "\n")
+	read := func(quoted string) string {
+		parts, hidden := decode(t, quoted)
+		if hidden > 0 || len(parts) != 1 {
+			t.Fatalf("not whole: %s", quoted)
+		}
+		return parts[0]
+	}
+	has := func(label, want string) {
+		for _, line := range lines {
+			if head, quoted, ok := strings.Cut(line, ": «"); ok && strings.HasPrefix(head, label) && read(strings.TrimSuffix(quoted, "»")) == want {
+				return
+			}
+		}
+		t.Fatalf("%s %q is not in\n%s", label, want, q.Text)
+	}
+	has("Command", r.Command)
+	has("Folder", r.Dir)
+	if r.Stdin != "" {
+		has("Input", r.Stdin)
+	}
+	listed := func(label string, want []string) {
+		if len(want) == 0 {
+			return
+		}
+		_, list, _ := strings.Cut(lineWith(t, q.Text, label+": «"), "«")
+		var got []string
+		for _, item := range strings.Split(strings.TrimSuffix(list, "»."), "», «") {
+			got = append(got, read(item))
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%s is %q, want %q, in\n%s", label, got, want, q.Text)
+		}
+	}
+	var env []string
+	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
+		env = append(env, name+"="+r.Env[name])
+	}
+	listed("Sets environment variables", env)
+	if r.Want.Mode.Confined() {
+		listed("Becomes writable", gained(r.Have, r.Want).writable)
+	}
+	for _, w := range q.Warnings {
+		if !strings.Contains(w, "«") && !slices.Contains(lines, w) {
+			t.Fatalf("the warning %q is not in\n%s", w, q.Text)
+		}
+	}
+}
+
+// TestTextOfALongCommand: words about a command give way to it, and a text that
+// does not show it whole says so.
+func TestTextOfALongCommand(t *testing.T) {
+	about := func(size int, change func(*Request)) Question {
+		return questionAbout(func(r *Request) {
+			r.Command = "touch a; " + strings.Repeat("xy", (size-18)/2) + "; rm -r b"
+			r.Justification, r.Reason = strings.Repeat("why ", 100), strings.Repeat("so ", 100)
+			if change != nil {
+				change(r)
+			}
+		})
+	}
+	for _, size := range []int{100, 540, 600} {
+		q := about(size, nil)
+		if whole := "Command, " + fmt.Sprint(q.Bytes) + " bytes: «" + q.Command + "»"; q.Unshown != 0 || !strings.Contains(q.Text, "\n"+whole+"\n") {
+			t.Errorf("%d unshown, though %d bytes have room:\n%s", q.Unshown, size, q.Text)
+		}
+	}
+	for _, size := range []int{MaxText, 5000} {
+		if q := about(size, nil); q.Unshown != 1 {
+			t.Errorf("%d unshown of a command of %d bytes:\n%s", q.Unshown, size, q.Text)
+		}
+	}
+	long := strings.Repeat("xy", 300)
+	for name, change := range map[string]func(*Request){
+		"folder":    func(r *Request) { r.Dir = "/" + long },
+		"input":     func(r *Request) { r.Stdin = long },
+		"variables": func(r *Request) { r.Env = map[string]string{"A": long} },
+		"many": func(r *Request) {
+			r.Env = map[string]string{"A": long[:150], "B": long[:150], "C": long[:150], "D": long[:150]}
+		},
+		"root":    func(r *Request) { r.Want.Roots = []*sandbox.Root{{Path: "/" + long}} },
+		"warning": func(r *Request) { r.Warnings = []string{long[:300], long[:300]} },
+	} {
+		if q := about(300, change); q.Unshown == 0 {
+			t.Errorf("%s: the text says that it is whole:\n%s", name, q.Text)
+		}
+	}
+	// What a list leaves out of a warning is in the text all the same.
+	q := questionAbout(func(r *Request) { r.Env = map[string]string{"A": "1", "B": "2", "C": "3", "D": long[:100]} })
+	if want := "Sets environment variables: «A=1», «B=2», «C=3», «D=" + long[:100] + "»."; q.Unshown != 0 || !strings.Contains(q.Text, want) {
+		t.Errorf("%d unshown, and %q is not in\n%s", q.Unshown, want, q.Text)
+	}
+	if want := "Sets environment variables: «A=1», «B=2», «C=3» and 1 more."; !slices.Contains(q.Warnings, want) {
+		t.Errorf("%q lacks %q", q.Warnings, want)
+	}
+}
+
+func TestOneFactMore(t *testing.T) {
+	q := questionAbout(func(r *Request) { r.Command = strings.Repeat("ab", 340) })
+	if want := "1 more fact DOES NOT FIT HERE."; q.Unshown != 0 || strings.Split(q.Text, "\n")[1] != want {
+		t.Errorf("%d unshown, %q is not the second line of\n%s", q.Unshown, want, q.Text)
+	}
 }
 
 // checkEnds fails unless the quoted text in line is want, or its two ends with

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,15 +17,19 @@ type part struct {
 	body   shown
 	floor  int  // units of the body that are shown in any case
 	keep   bool // never left out
-	grant  bool // it is one of the paths that a yes opens; counted if it is left out
+
+	// decides means that a yes depends on it, so that it counts if it is not
+	// shown whole; complete is the label then, if label leaves something out.
+	decides  bool
+	complete string
 }
 
 // content is what a question says in sentences of ours.
 type content struct {
 	title  string
-	opens  []string // what a yes opens
-	grants []string // each file and folder that it opens one by one
-	odd    []string // what else the person should know
+	opens  []fact // what a yes opens
+	grants []fact // each file and folder that it opens one by one
+	odd    []fact // what else the person should know
 }
 
 func layoutOf(r Request, g gain, id string) content {
@@ -33,40 +38,68 @@ func layoutOf(r Request, g gain, id string) content {
 
 // text lays a question out for clients that show nothing but a message: what a
 // yes opens, then the command, then what is odd; the words of whoever asks last.
-// unshown counts the grants for which there is no room.
+// All that a yes depends on is shown whole if there is room for it without those
+// words. Otherwise each line gets some room, and unshown counts what suffers.
 func (c content) text(r Request) (text string, unshown int) {
+	parts := c.parts(r)
+	if all, fits := uncut(parts, MaxText); fits {
+		return layout(all, MaxText)
+	}
+	text, unshown = layout(parts, MaxText)
+	return text, max(1, unshown)
+}
+
+func (c content) parts(r Request) []part {
 	exact, prose := style{}, style{prose: true}
 	parts := []part{
 		{label: c.title, keep: true},
 		{label: "Configured: " + configured(r.Have) + ".", keep: true},
 	}
 	for _, f := range c.opens {
-		list := strings.Contains(f, openQuote) // can be long, and the title tells the mode
-		parts = append(parts, part{label: f, keep: !list})
+		list := f.whole != "" // can be long, and the title tells the mode
+		parts = append(parts, part{label: f.text, complete: f.complete(), decides: true, keep: !list})
 	}
 	for _, f := range c.grants {
-		parts = append(parts, part{label: f, grant: true})
+		parts = append(parts, part{label: f.text, complete: f.complete(), decides: true})
 	}
 	parts = append(parts,
-		part{label: commandLabel(r), quoted: true, body: field(r, commandText(r), exact), floor: 140, keep: true},
-		part{label: "Folder", quoted: true, body: field(r, r.Dir, exact), floor: 60, keep: true})
+		part{label: commandLabel(r), quoted: true, body: field(r, commandText(r), exact), floor: 140, keep: true, decides: true},
+		part{label: "Folder", quoted: true, body: field(r, r.Dir, exact), floor: 60, keep: true, decides: true})
 	if r.Stdin != "" {
 		label := fmt.Sprintf("Input, %d bytes", len(r.Stdin))
-		parts = append(parts, part{label: label, quoted: true, body: field(r, r.Stdin, exact), floor: 60, keep: true})
+		parts = append(parts, part{label: label, quoted: true, body: field(r, r.Stdin, exact), floor: 60, keep: true, decides: true})
 	}
 	for _, f := range c.odd {
-		parts = append(parts, part{label: f})
+		parts = append(parts, part{label: f.text, complete: f.complete(), decides: true})
 	}
 	if r.Justification != "" {
 		parts = append(parts, part{label: "Justification given", quoted: true, body: field(r, r.Justification, prose), floor: 60})
 	}
 	for _, f := range evidenceFacts(r.Evidence) {
-		parts = append(parts, part{label: f})
+		parts = append(parts, part{label: f.text})
 	}
 	if r.Reason != "" {
 		parts = append(parts, part{label: "Reason", quoted: true, body: field(r, r.Reason, prose), floor: 60})
 	}
-	return layout(parts, MaxText)
+	return parts
+}
+
+// uncut is the parts with all that a yes depends on complete and not to be left
+// out. fits is false if that takes more than limit units.
+func uncut(parts []part, limit int) (all []part, fits bool) {
+	used, omitted := dropRoom, 0
+	for _, p := range parts {
+		if p.decides {
+			p.label, p.keep = cmp.Or(p.complete, p.label), true
+			p.floor = units(p.body.String())
+			omitted += p.body.omitted
+		}
+		if p.keep {
+			used += p.least()
+		}
+		all = append(all, p)
+	}
+	return all, omitted == 0 && used <= limit
 }
 
 // field is an untrusted text of r for a client that may take it for HTML.
@@ -128,10 +161,17 @@ const (
 	dropRoom = len("99 more facts DO NOT FIT HERE.") + 1
 )
 
+func notFitting(facts int) string {
+	if facts == 1 {
+		return "1 more fact DOES NOT FIT HERE."
+	}
+	return fmt.Sprintf("%d more facts DO NOT FIT HERE.", facts)
+}
+
 // layout joins the parts within limit units: first those to keep, then the
 // others in order as far as they fit, all with their bodies at the floors.
-// What is left of the room goes to the bodies in order. unshown counts the grants
-// among those that did not fit.
+// What is left of the room goes to the bodies in order. unshown counts what a yes
+// depends on and is not shown whole.
 func layout(parts []part, limit int) (text string, unshown int) {
 	limit -= dropRoom
 	used, dropped := 0, 0
@@ -146,7 +186,7 @@ func layout(parts []part, limit int) (text string, unshown int) {
 			return false
 		case used+p.least() > limit:
 			dropped++
-			if p.grant {
+			if p.decides {
 				unshown++
 			}
 			return true
@@ -156,19 +196,22 @@ func layout(parts []part, limit int) (text string, unshown int) {
 	})
 	var lines []string
 	for i, p := range parts {
-		line := p.label
+		line, cut := p.label, p.complete != "" && p.complete != p.label
 		if p.quoted {
 			base := p.base()
 			body, hidden := p.body.fit(base + max(0, limit-used))
 			used += max(0, units(body)-base)
-			if hidden > 0 {
+			if cut = hidden > 0; cut {
 				line += fmt.Sprintf(", %d bytes NOT SHOWN", hidden)
 			}
 			line += ": " + openQuote + body + closeQuote
 		}
 		lines = append(lines, line)
+		if p.decides && cut {
+			unshown++
+		}
 		if i == 0 && dropped > 0 {
-			lines = append(lines, fmt.Sprintf("%d more facts DO NOT FIT HERE.", dropped))
+			lines = append(lines, notFitting(dropped))
 		}
 	}
 	return strings.Join(lines, "\n"), unshown

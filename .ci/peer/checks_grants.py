@@ -208,7 +208,7 @@ def grants_shown(t):
     pending, asked = g.ask({"write": paths})
     p = asked["params"]
     t.equal("the question names all", p["wanted"]["additional"]["write"], paths)
-    t.equal("and says how many text has no room for", p.get("unshown"), sum(path not in p["text"] for path in paths))
+    t.check("and says how much text has no room for", p.get("unshown", 0) >= sum(path not in p["text"] for path in paths) > 0, p.get("unshown"))
     choose(g.c, asked, "reject_once")
     pending.result()
     for path in paths[:5]:

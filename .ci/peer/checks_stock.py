@@ -51,6 +51,34 @@ def stock_questions(t):
 
 
 @group
+def stock_long(t):
+    """What does not fit into a message is not asked about."""
+    world = t.world(WORKSPACE_WRITE)
+    c = t.open(world, STOCK)
+    file = world.path("outside/file")
+
+    def params(middle, **more):
+        return {"command": "touch '%s'; : %s; : MIDDLE; : %s; : end" % (file, middle, middle), "sandboxPermissions": "danger-full-access",
+                "justification": "why " * 100, **more}
+
+    asked = 0
+    for what, request, fits in [("a short command", params("x"), True), ("a long command", params("x" * 15 + "y " * 500), False),
+                                ("a long input", params("x", stdin="in " * 500), False), ("a long variable", params("x", env={"A": "b " * 500}), False),
+                                ("many variables", params("x", env={"A%d" % n: "b c " * 10 for n in range(30)}), False),
+                                ("a command with some room", params("x y " * 20), True)]:
+        pending = c.request("runCommand", request)
+        if fits:
+            message = c.message("window/showMessageRequest", nth=asked)
+            asked += 1
+            t.check("%s is shown whole" % what, request["command"] in message["params"]["message"], message["params"]["message"])
+            c.reply(message, None)
+        result = pending.result()
+        t.equal(what, (result["status"], result["approval"]["outcome"]), ("refused", "cancelled" if fits else "unavailable"))
+        t.equal("%s: questions so far" % what, (len(c.messages("window/showMessageRequest")), os.path.exists(file)), (asked, False))
+    c.close()
+
+
+@group
 def stock_commands(t):
     """workspace/executeCommand, for clients that can send nothing else."""
     world = t.world(WORKSPACE_WRITE)
@@ -86,11 +114,11 @@ def stock_commands(t):
     c.reply(asked, {"title": title(asked, "allow this once")})
     t.equal("allowed, it runs", (ended("wider")["exitCode"], os.path.exists(file)), (0, True))
     pending = c.request("workspace/executeCommand", {"command": "confine.server.run", "arguments": [
-        {"command": "touch '%s'" % world.path("outside/never"), "sandboxPermissions": "danger-full-access", "justification": "x", "runId": "refused"}]})
-    t.equal("a run that must be asked about is answered at once", pending.result()["runId"], "refused")
+        {"command": "touch '%s'" % world.path("outside/never"), "sandboxPermissions": "danger-full-access", "justification": "x", "runId": "turned-down"}]})
+    t.equal("a run that must be asked about is answered at once", pending.result()["runId"], "turned-down")
     c.reply(c.message("window/showMessageRequest", nth=1), None)
-    t.equal("and refused by null", ended("refused")["status"], "refused")
-    told = c.message("window/showMessage", lambda p: "refused" in p["message"].split())["params"]["message"]
+    t.equal("and refused by null", ended("turned-down")["status"], "refused")
+    told = c.message("window/showMessage", lambda p: "turned-down" in p["message"])["params"]["message"]
     t.check("nobody is sent to its output, of which there is none", "output" not in told, told)
 
     # What cannot begin, and what is wrong.

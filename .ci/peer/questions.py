@@ -41,11 +41,20 @@ def wrong(params):
     for field, text in texts(params):
         if hidden(text) or "\n" in text and field != "text":
             yield "%s holds what is not seen: %.100r" % (field, text)
-    # A text that is short of room says so.
-    whole = "NOT SHOWN" not in params["text"].upper() and "DO NOT FIT" not in params["text"]
+    # A text that lacks something a yes depends on says so.
     for field in ("command", "cwd", "reason"):
-        if not params[field] or whole and params[field] not in params["text"]:
-            yield "text lacks the %s: %s" % (field, params["text"])
+        if not params[field]:
+            yield "no %s" % field
+    if not params.get("unshown"):
+        for text in wanted(params):
+            if text not in params["text"]:
+                yield "text lacks %s: %s" % (text, params["text"])
+
+
+def wanted(params):
+    """What would run, and what a yes would open."""
+    more = params["wanted"].get("additional", {})
+    return [params["command"], params["cwd"], params.get("stdin", ""), *params.get("env", []), *more.get("write", []), *more.get("read", [])]
 
 
 def texts(params):

@@ -63,7 +63,14 @@ func TestNextStep(t *testing.T) {
 // TestWholeText: a terminal shows what does not fit into a message.
 func TestWholeText(t *testing.T) {
 	q := proto.Question{Text: "Run?\nBecomes writable: «/a».\n", Warnings: []string{"Becomes writable: «/a».", "Becomes writable: «/b»."}}
-	if got, want := wholeText(q), "Run?\nBecomes writable: «/a».\nBecomes writable: «/b»."; got != want {
+	if got, want := wholeText(q), "Run?\nBecomes writable: «/a»."; got != want {
+		t.Errorf("nothing is missing, and got %q, want %q", got, want)
+	}
+	q.Unshown, q.Command, q.Cwd, q.Stdin, q.Env = 2, "ls", "/d", "in", []string{"A=1"}
+	q.Wanted.Additional = &proto.Additional{Write: []string{"/w"}, Read: []string{"/r"}}
+	want := "Run?\nBecomes writable: «/a».\nBecomes writable: «/b».\n" +
+		"The command, whole: «ls»\nThe folder, whole: «/d»\nThe input, whole: «in»\nVariable: «A=1»\nBecomes writable: «/w»\nBecomes readable: «/r»"
+	if got := wholeText(q); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -68,14 +68,32 @@ func (t *terminal) ask(ctx context.Context, q proto.Question) proto.ApprovalAnsw
 	return proto.ApprovalAnswer{Outcome: proto.ApprovalOutcome{Outcome: proto.OutcomeSelected, OptionID: chosen}}
 }
 
-// wholeText is the text of a question and each warning that did not fit into it:
-// a terminal has room.
+// wholeText is the text of a question and all that did not fit into it: a terminal
+// has room.
 func wholeText(q proto.Question) string {
 	text := strings.TrimRight(q.Text, "\n")
+	if q.Unshown == 0 {
+		return text
+	}
 	for _, warning := range q.Warnings {
 		if !strings.Contains(q.Text, warning) {
 			text += "\n" + warning
 		}
+	}
+	add := func(label string, bodies ...string) {
+		for _, body := range bodies {
+			text += "\n" + label + ": «" + body + "»"
+		}
+	}
+	add("The command, whole", q.Command)
+	add("The folder, whole", q.Cwd)
+	if q.Stdin != "" {
+		add("The input, whole", q.Stdin)
+	}
+	add("Variable", q.Env...)
+	if more := q.Wanted.Additional; more != nil {
+		add("Becomes writable", more.Write...)
+		add("Becomes readable", more.Read...)
 	}
 	return text
 }

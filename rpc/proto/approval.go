@@ -30,8 +30,8 @@ type Question struct {
 	ExpiresAt       string   `json:"expiresAt"` // RFC 3339
 	Text            string   `json:"text"`      // all of it in some lines, for clients that can only show a message
 
-	// Unshown is how many of the files and folders that a yes opens one by one
-	// do not fit into Text. A client that shows nothing else must refuse then.
+	// Unshown is how many of the things that a yes depends on Text does not show
+	// whole. A client that shows nothing else must refuse then.
 	Unshown int `json:"unshown,omitempty"`
 }
 

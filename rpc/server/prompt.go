@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/confine-dev/confine/approval"
@@ -50,7 +49,7 @@ type stockPrompter struct{ c *client }
 
 func (p stockPrompter) Prompt(ctx context.Context, q approval.Question) (approval.Answer, error) {
 	if q.Unshown > 0 {
-		return approval.Answer{}, fmt.Errorf("%d of the paths do not fit into a message: ask for fewer at once", q.Unshown)
+		return approval.Answer{}, errors.New("the question does not fit whole into a message, which is all that this editor shows: the command, what it is given or what is asked for must be shorter")
 	}
 	byTitle := map[string]string{}
 	params := proto.ShowMessageRequestParams{Type: proto.MessageWarning, Message: q.Text}
