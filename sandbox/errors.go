@@ -1,6 +1,10 @@
 package sandbox
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
 
 // UnavailableCode is the code of UnavailableError on every wire.
 const UnavailableCode = "SANDBOX_UNAVAILABLE"
@@ -51,6 +55,9 @@ type StartError struct {
 func (e *StartError) Error() string {
 	switch e.Kind {
 	case ProgramNotFound:
+		if errors.Is(e.Err, fs.ErrPermission) { // somewhere it could not be looked for
+			return fmt.Sprintf("program %q was not found (%v): check its spelling and the PATH of the command", e.Path, e.Err)
+		}
 		return fmt.Sprintf("program %q was not found: check its spelling and the PATH of the command", e.Path)
 	case ProgramNotExecutable:
 		return fmt.Sprintf("program %q cannot be executed (%v): check its permissions and its first line", e.Path, e.Err)

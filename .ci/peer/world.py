@@ -49,9 +49,7 @@ class World:
         if settings:
             with open(self.path("config/confine/config.toml"), "w") as file:
                 file.write(settings)
-        # A folder that may not be searched would make every missing program one that cannot be executed.
-        path = ":".join(p for p in os.environ["PATH"].split(":") if os.access(p, os.X_OK))
-        self.env = {"PATH": path, "LANG": "C.UTF-8", "HOME": self.home, "TMPDIR": self.path("tmp"),
+        self.env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": self.home, "TMPDIR": self.path("tmp"),
                     "XDG_CONFIG_HOME": self.path("config"), "XDG_DATA_HOME": self.path("data"),
                     "XDG_STATE_HOME": self.path("state"), "XDG_CACHE_HOME": self.path("cache"),
                     "XDG_RUNTIME_DIR": self.path("run"), **env}

@@ -1,7 +1,9 @@
 package local
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -55,7 +57,9 @@ func findShell() (string, error) {
 	return lookPath("bash", "/", os.Getenv("PATH"))
 }
 
-// lookPath finds a program as execvp(3) does.
+// lookPath finds a program as execvp(3) does, save that a folder which may not be
+// searched makes no program one that cannot be executed: what is not seen there is
+// not found, and the error tells of the folder.
 func lookPath(name, dir, path string) (string, error) {
 	if strings.ContainsRune(name, '/') {
 		full := name
@@ -65,11 +69,16 @@ func lookPath(name, dir, path string) (string, error) {
 		return full, executable(full)
 	}
 	var found error
+	closed := ""
 	for _, folder := range filepath.SplitList(path) {
 		if !filepath.IsAbs(folder) {
 			folder = filepath.Join(dir, folder)
 		}
 		full := filepath.Join(folder, name)
+		if _, err := os.Lstat(full); errors.Is(err, fs.ErrPermission) {
+			closed = cmp.Or(closed, folder)
+			continue
+		}
 		err := executable(full)
 		if err == nil {
 			return full, nil
@@ -82,7 +91,11 @@ func lookPath(name, dir, path string) (string, error) {
 	if found != nil {
 		return "", found
 	}
-	return "", &sandbox.StartError{Kind: sandbox.ProgramNotFound, Path: name, Err: fs.ErrNotExist}
+	missing := fs.ErrNotExist
+	if closed != "" {
+		missing = fmt.Errorf("%w, as far as PATH may be searched: %q: %w", fs.ErrNotExist, closed, fs.ErrPermission)
+	}
+	return "", &sandbox.StartError{Kind: sandbox.ProgramNotFound, Path: name, Err: missing}
 }
 
 // executable says why a path cannot be executed.

@@ -108,6 +108,38 @@ func TestProgramsThatCannotStart(t *testing.T) {
 	})
 }
 
+// TestFoldersThatMayNotBeSearched on PATH hide programs, and turn none into one
+// that cannot be executed. Nothing is closed to root.
+func TestFoldersThatMayNotBeSearched(t *testing.T) {
+	if isRoot() {
+		return
+	}
+	eachLevel(t, func(t *testing.T, f *fixture) {
+		f.write(t, "plain/other", []byte(script), 0o644)
+		open := filepath.Dir(f.write(t, "open/tool", []byte("#!/bin/sh\necho open\n"), 0o755))
+		closed := filepath.Dir(f.write(t, "closed/tool", []byte("#!/bin/sh\necho closed\n"), 0o755))
+		if err := os.Chmod(closed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.Chmod(closed, 0o700) }) // so that it can be removed
+		if o := finish(t, f.start(t, f.argv(closed+":"+open, "tool"))); o.stdout != "open\n" {
+			t.Errorf("the output is %q (%s)", o.stdout, o.stderr)
+		}
+		for name, program := range map[string]string{"there, and not seen": "tool", "nowhere": "no-such-program"} {
+			// As PATH alone, since tools of this name can stand elsewhere.
+			spec := f.argv(closed, program)
+			spec.Env = []string{"PATH=" + closed + ":" + f.dir + "/plain"}
+			err := f.startError(t, spec)
+			if err.Kind != sandbox.ProgramNotFound || err.Path != program || !strings.Contains(err.Error(), fmt.Sprintf("%q", closed)) {
+				t.Errorf("%s: the error is %s (%v), want %s that names the folder", name, err.Kind, err, sandbox.ProgramNotFound)
+			}
+		}
+		if err := f.startError(t, f.argv(closed+":"+f.dir+"/plain", "other")); err.Kind != sandbox.ProgramNotExecutable {
+			t.Errorf("what is there and cannot be executed is %s (%v)", err.Kind, err)
+		}
+	})
+}
+
 func TestWorkingDirectory(t *testing.T) {
 	eachLevel(t, func(t *testing.T, f *fixture) {
 		file := f.write(t, "file", nil, 0o644)
