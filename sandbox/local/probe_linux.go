@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/confine-dev/confine/sandbox"
+	"golang.org/x/sys/unix"
 )
 
 // verdict is what a probe found for one kind of policy.
@@ -31,17 +32,30 @@ func (v verdict) mounts() bool { return v.namespaces || slices.Contains(v.claims
 // facts are what a run by this verdict can truthfully say.
 func (v verdict) facts(p sandbox.Policy) sandbox.Facts {
 	facets := v.claims.Facets
-	if len(p.Unreadable) == 0 && facets[sandbox.FileRead].State == sandbox.Enforced {
-		facets = maps.Clone(facets)
-		facets[sandbox.FileRead] = nothingHidden
+	if facets[sandbox.FileRead].State == sandbox.Enforced {
+		if report, less := readable(p.Unreadable); less {
+			facets = maps.Clone(facets)
+			facets[sandbox.FileRead] = report
+		}
 	}
 	return sandbox.Facts{Mode: p.Mode, Provider: v.provider, Kind: v.kind, Layers: v.claims.Layers,
 		Facets: facets, Enforcement: sandbox.Sum(p, facets)}
 }
 
-// nothingHidden is the facet of reading for a policy that hides nothing: probes
-// always hide something.
-var nothingHidden = sandbox.FacetReport{State: sandbox.Open, Reason: "nothing is to be hidden: a command can read every file that its user can read"}
+// readable says what is less than enforced about hiding some paths where hiding
+// works.
+func readable(hidden []string) (report sandbox.FacetReport, less bool) {
+	if len(hidden) == 0 { // probes always hide something
+		return sandbox.FacetReport{State: sandbox.Open, Reason: "nothing is to be hidden: a command can read every file that its user can read"}, true
+	}
+	for _, path := range hidden {
+		var st unix.Stat_t
+		if unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
+			return sandbox.FacetReport{State: sandbox.Partial, Reason: fmt.Sprintf("%q has another name on its file system, a hard link, by which it can be read", path)}, true
+		}
+	}
+	return sandbox.FacetReport{}, false
+}
 
 // probeKey tells kinds of policies apart that are enforced by other means.
 type probeKey struct {

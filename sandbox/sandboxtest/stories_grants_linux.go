@@ -19,6 +19,7 @@ var grantStories = []story{
 	{"what is protected in a granted folder stays as it is", protectedInGrant},
 	{"a grant in a cache reaches the host's", grantInCache},
 	{"what is to be unreadable cannot be read", unreadablePaths},
+	{"a second name of what is to be unreadable is reported", unreadableByAnotherName},
 }
 
 // granting adds files and folders, as they are now, that may be written.
@@ -166,6 +167,25 @@ func grantInCache(t *testing.T, w *place) {
 	}
 	if _, err := os.Lstat(other); err == nil {
 		t.Error("the grant of one file opened the whole cache")
+	}
+}
+
+func unreadableByAnotherName(t *testing.T, w *place) {
+	file := filepath.Join(w.newFolder(t), "file")
+	if err := os.Link(file, file+".link"); err != nil {
+		t.Fatal(err)
+	}
+	process, err := w.confined.Start(t.Context(), w.shellSpec(sandbox.WorkspaceWrite, "second name", "cat "+file+".link", func(s *sandbox.Spec) { s.Policy.Unreadable = []string{file} }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := process.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, _ := process.Output(sandbox.StdoutStream).Tail()
+	if read := result.Facts.Facets[sandbox.FileRead]; output != "host" || read.State == sandbox.Enforced || result.Facts.Enforcement == sandbox.EnforcementFull {
+		t.Errorf("the command reads %q, and fileRead is called %+v", output, read)
 	}
 }
 

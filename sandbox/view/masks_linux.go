@@ -64,8 +64,10 @@ func unreadable(policy sandbox.Policy) []string {
 			paths = append(paths, path)
 		}
 	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
+	if len(paths) == 0 {
+		return nil
+	}
+	return withAliases(paths, mounts(), policy.Roots)
 }
 
 // masked reports whether a path is, or is in, what is to be hidden, though its
