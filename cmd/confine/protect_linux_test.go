@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/sandbox"
@@ -178,5 +179,78 @@ func requireClean(t *testing.T, w world, want ...string) {
 	}
 	if _, err := os.Lstat(filepath.Join(w.work, ".git", "commondir")); err == nil {
 		t.Error("a cover is left in the git folder")
+	}
+}
+
+// TestCoversEndWithTheServer: what keeps paths absent is gone when the run is over,
+// and when the server is killed in the middle of one.
+func TestCoversEndWithTheServer(t *testing.T) {
+	requireSandbox(t)
+	w := newWorld(t)
+	repository(t, w)
+	a := startAsker(t, w, sandbox.ProviderLandlock)
+	if r := a.run("git status --porcelain; ls -d .envrc"); r.Stdout.Text != ".envrc\n" {
+		t.Errorf("a command sees %q, %q", r.Stdout.Text, r.Stderr.Text)
+	}
+	requireClean(t, w, ".git")
+	a.request(proto.MethodRunCommand, proto.RunCommandParams{Command: "echo begun; sleep 600", Background: true})
+	a.result()
+	if status := w.git(t, "status", "--porcelain"); status != "" {
+		t.Errorf("the person's git sees %q", status)
+	}
+	if _, err := os.Lstat(filepath.Join(w.work, ".git", "commondir")); err != nil {
+		t.Errorf("nothing keeps commondir absent: %v", err)
+	}
+	a.cmd.Process.Kill()
+	a.cmd.Wait()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		left := slices.ContainsFunc([]string{".envrc", ".gemini", ".git/commondir"}, func(name string) bool {
+			_, err := os.Lstat(filepath.Join(w.work, name))
+			return err == nil
+		})
+		if !left || time.Now().After(end) {
+			break
+		}
+	}
+	requireClean(t, w, ".git")
+}
+
+// TestOrdinaryGit: what people do all day needs no question.
+func TestOrdinaryGit(t *testing.T) {
+	requireSandbox(t)
+	for _, provider := range []string{sandbox.ProviderLandlock, sandbox.ProviderBwrap} {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			repository(t, w)
+			a := startAsker(t, w, provider)
+			for _, command := range []string{
+				"git status && git log --oneline && git diff",
+				"echo a > a && git add a && git commit -qm a && git switch -q -c topic && echo b > b && git add b && git commit -qm b",
+				"git switch -q main && echo c > c && git add c && git commit -qm c && git merge -q --no-edit topic",
+				"git switch -q topic && git rebase -q main && git branch -d topic 2>/dev/null; git switch -q main && git tag v1",
+				"echo more >> a && echo new > new && git stash -q -u && test ! -e new && git stash pop -q && test -e new",
+				"git clean -qfd && git checkout -q a && test ! -e new && test -z \"$(git status --porcelain)\"",
+				"echo p > p && git add p && git commit -qm p && git format-patch -q -1 -o patches && git reset -q --hard HEAD~1 && git am -q patches/* && rm -r patches",
+				"git worktree add -q wt && cd wt && echo w > w && git add w && git commit -qm w && cd .. && git worktree remove wt && git worktree prune",
+				"git gc -q && git fsck && git fetch -q origin && git repack -qad",
+				"git init -q fresh && cd fresh && git config a.b c && git commit -q --allow-empty -m x && cd .. && rm -rf fresh",
+				"git clone -q . copy && git -C copy log -1 --format=%s && rm -rf copy",
+				"mkdir -p x/y && mv x z && rm -r z",
+				"git bisect start HEAD HEAD~1 && git bisect reset && git notes add -m n && git reflog",
+			} {
+				r := a.run(command)
+				if r.ExitCode == nil || *r.ExitCode != 0 || r.Sandbox.Denied || len(r.Sandbox.Planted) > 0 || r.Sandbox.Facets[sandbox.FileWrite].State != sandbox.Enforced {
+					t.Errorf("%s: %v, denials %+v, planted %q, stderr %q", command, r.ExitCode, r.Sandbox.Denials, r.Sandbox.Planted, r.Stderr.Text)
+				}
+			}
+			if r := a.run("git init -q new && git -C new config core.fsmonitor x; mkdir -p d/.vscode; echo x > d/.vscode/tasks.json"); !slices.Equal(r.Sandbox.Planted, []string{filepath.Join(w.work, "d", ".vscode"), filepath.Join(w.work, "new", ".git")}) || r.Sandbox.Facets[sandbox.FileWrite].State != sandbox.Partial {
+				t.Errorf("planted is %q, %+v", r.Sandbox.Planted, r.Sandbox.Facets[sandbox.FileWrite])
+			}
+			if r := a.run("git -C new config core.fsmonitor y"); !r.Sandbox.Denied {
+				t.Error("what was planted by one run can be changed by the next")
+			}
+			a.leave()
+		})
 	}
 }

@@ -173,6 +173,7 @@ func (c *client) wait(r *run, process sandbox.Process, out *outflow) error {
 	if result.Cancelled {
 		status = proto.StatusCancelled
 	}
+	c.folders.finder.Note(result.Facts.Planted)
 	e := ending{status: status, ran: err == nil, result: result, err: err}
 	if e.ran && result.Denied {
 		e.advice = c.advise(r.plan, result)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -121,6 +120,15 @@ func (s *search) keep(path string) {
 	}
 }
 
+// firstAbsent is the outermost part of a path that does not exist, for nothing can
+// be kept absent in a folder that is absent itself; or the path, if it does.
+func firstAbsent(path string) string {
+	for parent := filepath.Dir(path); isAbsent(parent) && parent != path; parent = filepath.Dir(path) {
+		path = parent
+	}
+	return path
+}
+
 // isPlace reports whether protecting a folder would close a root: what is open
 // by its own name is meant to be.
 func (s *search) isPlace(path string) bool {
@@ -136,6 +144,11 @@ func (s *search) isPlace(path string) bool {
 func (s *search) top(tree string) {
 	for _, name := range autoRun {
 		s.keep(filepath.Join(tree, name))
+	}
+	for _, name := range alsoRun {
+		if path := filepath.Join(tree, name); !isAbsent(path) {
+			s.keep(path)
+		}
 	}
 	s.git(tree)
 	if isGitFolder(tree) { // a bare repository
@@ -201,7 +214,7 @@ func (s *search) folder(git, top string) {
 		s.miss(fmt.Sprintf("%s has more worktrees than are looked at", strconv.Quote(git)))
 	}
 	for _, target := range settings.targets {
-		s.keep(target)
+		s.keep(firstAbsent(target))
 	}
 	left := maxModules
 	s.modules(at("modules"), top, maxModuleDepth, &left)
@@ -226,10 +239,10 @@ func (s *search) modules(folder, top string, depth int, left *int) {
 		path := filepath.Join(folder, e.Name())
 		if isGitFolder(path) {
 			*left--
-			s.folder(path, filepath.Join(top, strings.TrimPrefix(path, folder)))
+			s.folder(path, filepath.Join(top, e.Name()))
 			continue
 		}
-		s.modules(path, top, depth-1, left)
+		s.modules(path, filepath.Join(top, e.Name()), depth-1, left)
 	}
 }
 

@@ -9,14 +9,13 @@ import (
 // of the person's takes what to run, or what to allow, when it merely opens the
 // workspace or is started in it. What only tells programs how to build, test or
 // format is ordinary work and not here, nor are texts that agents read.
+//
+// Where they do not exist they are kept absent, which costs a mount each.
 var autoRun = []string{
 	".vscode",   // tasks that run when the folder is opened; settings that name programs and approve tools
 	".idea",     // run configurations and startup tasks
-	".zed",      // tasks and settings that name language servers
-	".nvim.lua", // Neovim and Vim run these four where 'exrc' is set
-	".nvimrc",
+	".nvim.lua", // Neovim and Vim run these two where 'exrc' is set
 	".exrc",
-	".vimrc",
 	".envrc",    // direnv runs it
 	".mcp.json", // servers that agents start
 	".claude",   // hooks, permissions and servers of agents
@@ -25,6 +24,10 @@ var autoRun = []string{
 	".gemini",
 	".confine", // reserved for confine itself
 }
+
+// alsoRun are like autoRun, but too seldom met to be kept absent: when a run makes
+// one, its result says so.
+var alsoRun = []string{".zed", ".nvimrc", ".vimrc"}
 
 // Names of what lies in a git folder.
 const (
@@ -38,7 +41,9 @@ const (
 
 // Notable reports whether something of this name, wherever in a workspace it is
 // made, may be run or believed by a program outside.
-func Notable(name string) bool { return name == dotGit || slices.Contains(autoRun, name) }
+func Notable(name string) bool {
+	return name == dotGit || slices.Contains(autoRun, name) || slices.Contains(alsoRun, name)
+}
 
 // Cover says what stands on the host in the place of a protected path that does
 // not exist, while a run goes on, so that something can be mounted there.

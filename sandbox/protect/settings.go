@@ -37,7 +37,11 @@ func (s *search) configuration(git, top string) settings {
 		if err == nil && !whole {
 			s.miss(fmt.Sprintf("%s is larger than what is looked at", strconv.Quote(queue[i])))
 		}
-		for _, e := range parseConfig(string(data)) {
+		list := parseConfig(string(data))
+		if i == 0 {
+			top = workTree(list, git, top)
+		}
+		for _, e := range list {
 			for _, target := range s.targets(e, filepath.Dir(queue[i]), top) {
 				if len(found.targets) == maxTargets {
 					s.miss(fmt.Sprintf("the configuration of %s names more files than are looked at", strconv.Quote(git)))
@@ -56,6 +60,16 @@ func (s *search) configuration(git, top string) settings {
 		}
 	}
 	return found
+}
+
+// workTree is where the work tree is, which a submodule's git folder says itself.
+func workTree(list []entry, git, top string) string {
+	for _, e := range list {
+		if e.section == "core" && e.key == "worktree" {
+			top = expand(e.value, git)
+		}
+	}
+	return top
 }
 
 // targets are the paths that an entry names and commands can write to.
