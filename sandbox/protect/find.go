@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -37,6 +38,7 @@ type Finder struct {
 const (
 	maxProtected    = 600 // paths
 	maxRepositories = 100 // looked at, besides the roots
+	maxWhole        = 4   // of these, in which files of editors and agents are kept absent: each costs a mount
 	maxTargets      = 64  // that one repository's configuration names
 	maxWorktrees    = 100 // of one repository
 	maxModules      = 100 // of one repository
@@ -52,7 +54,7 @@ func (f *Finder) Find(roots []*sandbox.Root, forbidden sandbox.Forbidden) Found 
 	for _, root := range roots {
 		s.places = append(s.places, root.Path)
 	}
-	var trees []string
+	var trees, inner []string
 	for _, root := range roots {
 		above := ""
 		if isAbsent(filepath.Join(root.Path, dotGit)) {
@@ -62,8 +64,7 @@ func (f *Finder) Find(roots []*sandbox.Root, forbidden sandbox.Forbidden) Found 
 		if !w.complete {
 			s.miss(fmt.Sprintf("%s has more folders than are looked at, and repositories in it may not be protected", strconv.Quote(root.Path)))
 		}
-		trees = append(trees, root.Path)
-		trees = append(trees, w.repositories...)
+		trees, inner = append(trees, root.Path), append(inner, w.repositories...)
 		for _, tree := range append([]string{root.Path}, w.repositories...) {
 			s.outside(tree, false)
 		}
@@ -72,12 +73,12 @@ func (f *Finder) Find(roots []*sandbox.Root, forbidden sandbox.Forbidden) Found 
 			s.git(above)
 		}
 	}
-	for i, tree := range trees {
+	for i, tree := range append(trees, inner...) {
 		if i > len(roots)+maxRepositories {
 			s.miss(fmt.Sprintf("only %d repositories of the workspace are protected", maxRepositories))
 			break
 		}
-		s.top(tree)
+		s.top(tree, i < len(roots)+maxWhole)
 	}
 	return s.found
 }
@@ -140,13 +141,12 @@ func (s *search) isPlace(path string) bool {
 	return false
 }
 
-// top looks at the top of a root or work tree.
-func (s *search) top(tree string) {
-	for _, name := range autoRun {
-		s.keep(filepath.Join(tree, name))
-	}
-	for _, name := range alsoRun {
-		if path := filepath.Join(tree, name); !isAbsent(path) {
+// top looks at the top of a root or work tree. Files of editors and agents that do
+// not exist are left out unless it is whole.
+func (s *search) top(tree string, whole bool) {
+	for _, name := range slices.Concat(autoRun, alsoRun) {
+		path := filepath.Join(tree, name)
+		if whole && slices.Contains(autoRun, name) || !isAbsent(path) {
 			s.keep(path)
 		}
 	}
