@@ -213,6 +213,7 @@ func (r *runner) perform(method string, params any) (result proto.RunResult, err
 			return result, withHint(fmt.Errorf("passing the command's output on: %d bytes came faster than they were taken and were dropped", lost),
 				"let the command write to a file")
 		}
+		printPlanted(result)
 	}
 	if err != nil {
 		return result, advise(err)
