@@ -134,7 +134,7 @@ func (s *theatre) play(t *testing.T, w world) {
 	}
 	cmd.Dir = base
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(base, "home"), "TMPDIR=" + filepath.Join(base, "tmp"),
-		"XDG_RUNTIME_DIR=" + filepath.Join(base, "runtime"), "CI=" + os.Getenv("CI"), noSleep, worldVar + "=" + w.name(), baseVar + "=" + base}
+		"XDG_RUNTIME_DIR=" + filepath.Join(base, "runtime"), "CI=" + os.Getenv("CI"), slowVar + "=" + os.Getenv(slowVar), noSleep, worldVar + "=" + w.name(), baseVar + "=" + base}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != w.uid && os.Geteuid() == 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(w.uid), Gid: uint32(w.uid)}
