@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,7 +32,12 @@ func (f *fixture) write(t testing.TB, name string, data []byte, mode os.FileMode
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, data, mode); err != nil {
+	// A child cloned meanwhile would hold the file open for writing, and executing
+	// it would fail with ETXTBSY.
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, data, mode)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(path, mode); err != nil { // whatever the umask
