@@ -186,7 +186,7 @@ var fileTrials = []trial{
 	fileTrial("make a folder outside", func(_ probeOrders, victim string) error { return unix.Mkdir(victim+newSuffix, 0o700) }),
 	fileTrial("make a link outside", func(_ probeOrders, victim string) error { return unix.Symlink("/", victim+newSuffix) }),
 	fileTrial("write outside through a link of one's own", func(o probeOrders, victim string) error {
-		link := filepath.Join(o.writable(), "link to what is hidden")
+		link := filepath.Join(o.writable(), "link")
 		if err := unix.Symlink(victim, link); err != nil {
 			return need(err)
 		}
