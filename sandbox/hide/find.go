@@ -2,7 +2,9 @@ package hide
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/confine-dev/confine/sandbox"
@@ -73,7 +76,7 @@ func (f *Finder) defaults() []string {
 	look := newFinder()
 	f.rules.defaults(look)
 	f.stores, f.watched = look.found, look.watched
-	f.looked = settled(f.watched, began)
+	f.looked = !look.unsure && settled(f.watched, began)
 	return f.stores
 }
 
@@ -138,6 +141,8 @@ type finder struct {
 	watched map[string]stamp
 	names   map[string]map[string]bool // what is in some folders; looked at once
 	never   []string                   // a place that holds one of them is no store
+	links   int                        // followed by behind
+	unsure  bool                       // some folder could not be listed, perhaps just now
 }
 
 func newFinder() *finder {
@@ -184,35 +189,48 @@ func (f *finder) may(home, name string) bool {
 		}
 		if ok {
 			first, _, _ := strings.Cut(rest, "/")
-			return f.list(filepath.Join(home, folder))[first]
+			names := f.list(filepath.Join(home, folder))
+			return names == nil || names[first]
 		}
 	}
 	return true
 }
 
+// list has the names in a folder. It is nil if they cannot be told: permissions
+// can be in the way, or no descriptor may be left.
 func (f *finder) list(folder string) map[string]bool {
 	names, known := f.names[folder]
 	if !known {
-		names = map[string]bool{}
 		f.watch(folder)
-		for _, name := range entries(folder, -1) {
-			names[name] = true
+		if list, err := entries(folder, -1); err == nil {
+			names = map[string]bool{}
+			for _, name := range list {
+				names[name] = true
+			}
+		} else {
+			f.unsure = true
 		}
 		f.names[folder] = names
 	}
 	return names
 }
 
-// entries are names in a folder, n at most unless it is negative; what cannot be
-// listed has none.
-func entries(folder string, n int) []string {
+// entries are names in a folder, n at most unless it is negative. What is absent
+// or no folder has none.
+func entries(folder string, n int) ([]string, error) {
 	dir, err := os.Open(folder)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(n) // as far as it can be read
-	return names
+	names, err := dir.Readdirnames(n)
+	if err == io.EOF || errors.Is(err, syscall.ENOTDIR) {
+		err = nil
+	}
+	return names, err
 }
 
 // folder hides what is in a folder and not ordinary.
@@ -223,8 +241,11 @@ func (f *finder) folder(folder string, ordinary []string) {
 		return
 	}
 	f.watch(folder)
-	names := entries(folder, maxEntries+1)
-	if len(names) > maxEntries {
+	names, err := entries(folder, maxEntries+1)
+	if err != nil {
+		f.unsure = true
+	}
+	if err != nil || len(names) > maxEntries {
 		f.add(folder)
 		return
 	}
@@ -251,19 +272,43 @@ func (f *finder) matching(pattern string) {
 }
 
 // add adds what a path leads to, if that is a file or a folder. Sockets are not
-// files, and devices not secrets.
+// files, and devices not secrets. Of a path that permissions hide, the folder is
+// added that hides it: in a workspace a command can open it again.
 func (f *finder) add(path string) {
 	f.watch(filepath.Dir(path))
-	if _, err := os.Lstat(path); err != nil {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrPermission) && filepath.Dir(path) != path {
+		f.add(filepath.Dir(path))
+	}
+	if err != nil {
 		return // most are absent, and to say so costs one call
 	}
 	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrPermission) { // a link into such a folder
+		f.behind(path)
+	}
 	if err != nil {
 		return
 	}
 	holds := slices.ContainsFunc(f.never, func(folder string) bool { return sandbox.Within(folder, real) })
 	if info, err := os.Lstat(real); err == nil && !holds && (info.IsDir() || info.Mode().IsRegular()) {
 		f.found = append(f.found, real)
+	}
+}
+
+// maxLinks bounds how many links are followed one after another.
+const maxLinks = 40
+
+// behind adds what a link leads to that cannot be resolved for want of permission.
+func (f *finder) behind(path string) {
+	if f.links++; f.links > maxLinks {
+		return
+	}
+	if target, err := os.Readlink(path); err == nil {
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		f.add(target)
 	}
 }
 

@@ -12,3 +12,10 @@ func changeTime(info os.FileInfo) int64 {
 	}
 	return 0
 }
+
+// ours reports whether commands, which run as this user, may change who may use a
+// file.
+func ours(info os.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || int(st.Uid) == os.Geteuid()
+}

@@ -1,7 +1,9 @@
 package protect
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,7 +64,10 @@ func (f *Finder) Find(roots []*sandbox.Root, forbidden sandbox.Forbidden) Found 
 		}
 		w := f.walk(root)
 		if !w.complete {
-			s.miss(fmt.Sprintf("%s has more folders than are looked at, and repositories in it may not be protected", strconv.Quote(root.Path)))
+			s.miss(fmt.Sprintf("%s has more folders than are looked at, or some that cannot be, and repositories in it may not be protected", strconv.Quote(root.Path)))
+		}
+		for _, folder := range w.closed {
+			s.keepClosed(folder)
 		}
 		trees, inner = append(trees, root.Path), append(inner, w.repositories...)
 		for _, tree := range append([]string{root.Path}, w.repositories...) {
@@ -98,13 +103,21 @@ func (s *search) miss(reason string) {
 }
 
 // keep protects a path, and what it leads to if it is a link, as far as commands
-// can write there.
+// can write there. Of a path that permissions hide, the folder is protected that
+// hides it: a command can close a folder in one run to open it in the next.
 func (s *search) keep(path string) {
 	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if errors.Is(err, fs.ErrPermission) {
+		s.keep(filepath.Dir(path))
+	}
 	if err != nil {
 		return
 	}
 	path = filepath.Join(parent, filepath.Base(path))
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrPermission) && path != parent {
+		s.keep(parent)
+		return
+	}
 	if s.seen[path] || !s.writable(path) || s.isPlace(path) {
 		return
 	}
@@ -118,6 +131,18 @@ func (s *search) keep(path string) {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			s.keep(real)
 		}
+	}
+}
+
+// keepClosed protects a folder if it cannot be listed, though its owner, whom
+// commands run as, could change that.
+func (s *search) keepClosed(folder string) {
+	info, err := os.Lstat(folder)
+	if err != nil || !info.IsDir() || !ours(info) {
+		return
+	}
+	if _, _, err := entries(folder, 1); errors.Is(err, fs.ErrPermission) {
+		s.keep(folder)
 	}
 }
 
@@ -203,7 +228,10 @@ func (s *search) folder(git, top string) {
 		s.keep(at(gitConfig))
 		s.keep(at(gitHooks))
 	}
-	worktrees, whole := entries(at("worktrees"), maxWorktrees)
+	worktrees, whole, err := entries(at("worktrees"), maxWorktrees)
+	if err != nil {
+		s.keepClosed(at("worktrees"))
+	}
 	for _, e := range worktrees {
 		if e.IsDir() {
 			own(at("worktrees", e.Name()))
@@ -225,7 +253,10 @@ func (s *search) folder(git, top string) {
 
 // modules looks at the git folders of submodules, whose names may have slashes.
 func (s *search) modules(folder, top string, depth int, left *int) {
-	list, whole := entries(folder, maxModules)
+	list, whole, err := entries(folder, maxModules)
+	if err != nil {
+		s.keepClosed(folder)
+	}
 	if !whole || depth == 0 && len(list) > 0 {
 		*left = -1
 	}

@@ -3,9 +3,11 @@ package protect
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 var errNotRegular = errors.New("it is not a regular file")
@@ -53,16 +55,30 @@ func readPointer(path, prefix, base string) (string, error) {
 	return filepath.EvalSymlinks(value)
 }
 
-// entries lists at most limit names of a folder, in no order.
-func entries(folder string, limit int) (list []os.DirEntry, whole bool) {
+// entries lists at most limit names of a folder, in no order. What is no folder
+// has none. The error says why a folder could not be listed, and nothing is known
+// of it then.
+func entries(folder string, limit int) (list []os.DirEntry, whole bool, err error) {
 	dir, err := os.OpenFile(folder, os.O_RDONLY|openFlags, 0)
+	if noFolder(err) {
+		return nil, true, nil
+	}
 	if err != nil {
-		return nil, true
+		return nil, false, err
 	}
 	defer dir.Close()
 	list, err = dir.ReadDir(limit + 1)
 	if len(list) > limit {
-		return list[:limit], false
+		return list[:limit], false, nil
 	}
-	return list, err == nil || err == io.EOF
+	if err == io.EOF || noFolder(err) {
+		err = nil
+	}
+	return list, err == nil, err
+}
+
+// noFolder reports whether an error says that there is nothing of a name, or
+// something else than a folder.
+func noFolder(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }

@@ -1,11 +1,14 @@
 package protect
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/confine-dev/confine/sandbox"
 )
@@ -34,6 +37,9 @@ func (s *search) configuration(git, top string) settings {
 			break
 		}
 		data, whole, err := readSome(real(queue[i]), maxConfig)
+		if unknown(err) && (s.writable(queue[i]) || !errors.Is(err, fs.ErrPermission)) {
+			s.miss(fmt.Sprintf("%s cannot be read", strconv.Quote(queue[i])))
+		}
 		if err == nil && !whole {
 			s.miss(fmt.Sprintf("%s is larger than what is looked at", strconv.Quote(queue[i])))
 		}
@@ -60,6 +66,11 @@ func (s *search) configuration(git, top string) settings {
 		}
 	}
 	return found
+}
+
+// unknown reports whether an error leaves open what a configuration says.
+func unknown(err error) bool {
+	return err != nil && !noFolder(err) && err != errNotRegular && !errors.Is(err, syscall.EISDIR) && !errors.Is(err, syscall.ENXIO)
 }
 
 // workTree is where the work tree is, which a submodule's git folder says itself.

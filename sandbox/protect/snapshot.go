@@ -60,7 +60,7 @@ func (s *Snapshot) take(path string, depth int) {
 	if depth == 0 || now.info == nil || !now.info.IsDir() {
 		return
 	}
-	list, _ := entries(path, maxStamped)
+	list, _, _ := entries(path, maxStamped)
 	for _, e := range list {
 		s.take(filepath.Join(path, e.Name()), depth-1)
 	}

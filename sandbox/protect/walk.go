@@ -1,6 +1,8 @@
 package protect
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"time"
@@ -14,6 +16,7 @@ type walked struct {
 	at           time.Time    // when it ended
 	took         time.Duration
 	repositories []string // work trees and bare repositories below the root, outer first
+	closed       []string // folders that cannot be listed for want of permission
 	complete     bool
 }
 
@@ -42,7 +45,7 @@ func (f *Finder) walk(root *sandbox.Root) walked {
 	}
 	start := now()
 	w := &walked{root: sandbox.Root{Path: root.Path, Dev: root.Dev, Ino: root.Ino}}
-	w.repositories, w.complete = repositories(root.Path, func() bool { return now().Sub(start) > maxWalkTime })
+	w.look(func() bool { return now().Sub(start) > maxWalkTime })
 	w.at = now()
 	w.took = w.at.Sub(start)
 	if f.walks == nil {
@@ -67,48 +70,53 @@ func (f *Finder) Note(made []string) {
 	}
 }
 
-// repositories walks a folder, breadth first, so that what is cut off lies deep.
+// look walks the root, breadth first, so that what is cut off lies deep.
 // Links are not followed. Folders of packages are left out: they hold thousands of
 // folders, and nobody works in them.
-func repositories(root string, late func() bool) (found []string, complete bool) {
+func (w *walked) look(late func() bool) {
 	type place struct {
 		path  string
 		depth int
 	}
-	count, complete := 0, true
+	root, count := w.root.Path, 0
+	w.complete = true
 	for queue := []place{{root, 0}}; len(queue) > 0; queue = queue[1:] {
 		here := queue[0]
 		if count > maxWalked || late() {
-			return found, false
+			w.complete = false
+			return
 		}
-		list, whole := entries(here.path, maxWalked-count)
+		list, whole, err := entries(here.path, maxWalked-count)
+		if errors.Is(err, fs.ErrPermission) {
+			w.closed = append(w.closed, here.path)
+			whole = true // nobody can look at it unless its owner changes that; see keepClosed
+		}
 		count += len(list)
-		complete = complete && whole
+		w.complete = w.complete && whole
 		bare := 0
 		for _, e := range list {
 			switch e.Name() {
 			case dotGit:
 				bare = -len(list) // not one
 				if here.path != root {
-					found = append(found, here.path)
+					w.repositories = append(w.repositories, here.path)
 				}
 			case "HEAD", "objects", "refs":
 				bare++
 			}
 		}
 		if bare == 3 && here.path != root {
-			found = append(found, here.path)
+			w.repositories = append(w.repositories, here.path)
 			continue
 		}
 		for _, e := range list {
 			switch {
 			case !e.IsDir() || e.Name() == dotGit || e.Name() == "node_modules":
 			case here.depth == maxWalkDepth:
-				complete = false
+				w.complete = false
 			default:
 				queue = append(queue, place{filepath.Join(here.path, e.Name()), here.depth + 1})
 			}
 		}
 	}
-	return found, complete
 }

@@ -17,13 +17,10 @@ type mounted struct {
 	place  string // where
 }
 
-// mounts reads what is mounted here. What cannot be read counts as nothing.
-func mounts() []mounted {
+// mounts reads what is mounted here.
+func mounts() ([]mounted, error) {
 	data, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return nil
-	}
-	return parseMounts(string(data))
+	return parseMounts(string(data)), err
 }
 
 func parseMounts(table string) []mounted {

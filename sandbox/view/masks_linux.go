@@ -1,11 +1,14 @@
 package view
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/confine-dev/confine/sandbox"
 )
@@ -50,12 +53,15 @@ func checkUnreadable(policy sandbox.Policy) error {
 // unreadable returns what is to be hidden and exists, outer before inner. A
 // command that runs in the same session can change links only in a root, and
 // no link is followed when a mount gets its place.
-func unreadable(policy sandbox.Policy) []string {
+func unreadable(policy sandbox.Policy) ([]string, error) {
 	var paths []string
 	for _, path := range policy.Unreadable {
 		info, err := os.Lstat(path)
-		if err != nil {
+		if absent(err) {
 			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be hidden: %w", strconv.Quote(path), err)
 		}
 		if path = filepath.Clean(path); info.Mode()&os.ModeSymlink != 0 {
 			path = real(path)
@@ -65,9 +71,19 @@ func unreadable(policy sandbox.Policy) []string {
 		}
 	}
 	if len(paths) == 0 {
-		return nil
+		return nil, nil
 	}
-	return withAliases(paths, mounts(), policy.Roots)
+	table, err := mounts()
+	if err != nil {
+		return nil, fmt.Errorf("finding other names of what is to be hidden: %w", err)
+	}
+	return withAliases(paths, table, policy.Roots), nil
+}
+
+// absent reports whether an error says that there is nothing of a name. Any other
+// leaves that open, and permissions can be changed by commands.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // masked reports whether a path is, or is in, what is to be hidden, though its
@@ -97,11 +113,16 @@ func (b *builder) hide() error {
 			continue
 		}
 		info, err := os.Lstat(path)
-		if err != nil {
+		if absent(err) {
 			continue
 		}
-		if outer.Writable && outer.Path != path && !b.between(path) {
-			return fmt.Errorf("%s cannot be hidden: a folder on the way to it was just replaced", strconv.Quote(path))
+		if err != nil {
+			return fmt.Errorf("%s cannot be hidden: %w", strconv.Quote(path), err)
+		}
+		if outer.Writable && outer.Path != path {
+			if err := b.between(path); err != nil {
+				return fmt.Errorf("%s cannot be hidden: a folder on the way to it was just replaced (%w)", strconv.Quote(path), err)
+			}
 		}
 		b.forgetIn(path)
 		m := Mount{Path: path, Why: why("hiding", path)}

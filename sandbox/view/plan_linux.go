@@ -73,12 +73,20 @@ func Of(r local.Request) (*Plan, error) {
 	if err := p.checkHidden(r.Policy, append(services, p.covers()...)); err != nil {
 		return nil, err
 	}
-	b := builder{plan: p, request: r, writes: r.Policy.Mode == sandbox.WorkspaceWrite, masks: unreadable(r.Policy)}
+	masks, err := unreadable(r.Policy)
+	if err != nil {
+		return nil, err
+	}
+	b := builder{plan: p, request: r, writes: r.Policy.Mode == sandbox.WorkspaceWrite, masks: masks}
 	b.temporary()
 	b.roots()
-	b.protected()
+	if err := b.protected(); err != nil {
+		return nil, err
+	}
 	b.granted()
-	b.protected() // in what was granted
+	if err := b.protected(); err != nil { // in what was granted
+		return nil, err
+	}
 	if err := b.hide(); err != nil {
 		return nil, err
 	}
