@@ -71,12 +71,15 @@ func newCovers(state string) *covers {
 func (c *covers) place(policy sandbox.Policy) (release func(), absent, failed []string) {
 	byFolder := map[string][]string{}
 	for _, path := range policy.Protected {
-		if folder, ok := coverable(policy, path); ok {
+		switch folder, ok, err := coverable(policy, path); {
+		case err != nil:
+			failed = append(failed, path)
+		case ok:
 			byFolder[folder] = append(byFolder[folder], filepath.Base(path))
 		}
 	}
 	if len(byFolder) == 0 {
-		return func() {}, nil, nil
+		return func() {}, nil, failed
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,22 +100,35 @@ func (c *covers) place(policy sandbox.Policy) (release func(), absent, failed []
 }
 
 // coverable reports whether a command could make a protected path, and in which
-// folder. A path that was granted is meant to be made.
-func coverable(policy sandbox.Policy, path string) (folder string, ok bool) {
+// folder. A path that was granted is meant to be made. The error says that nobody
+// can tell what is there.
+func coverable(policy sandbox.Policy, path string) (folder string, ok bool, err error) {
 	folder = filepath.Dir(path)
 	if policy.MayWrite(path) || !policy.MayWrite(folder) {
-		return "", false
+		return "", false, nil
 	}
 	info, err := os.Lstat(path)
-	return folder, errors.Is(err, os.ErrNotExist) || err == nil && (info.IsDir() || protect.CoverOf(path).File)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return folder, true, nil
+	case errors.Is(err, unix.ENOTDIR):
+		return "", false, nil
+	case err != nil:
+		return "", false, err
+	}
+	return folder, info.IsDir() || protect.CoverOf(path).File, nil
 }
 
 // cover makes what is missing in one folder. c.mu is held. key is empty if
 // nothing there is covered.
 func (c *covers) cover(folder string, names []string) (key string, made, missed []string) {
 	dir, st, err := openFolder(folder)
-	if err != nil {
+	switch err {
+	case nil:
+	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP:
 		return "", nil, nil // nothing can be made in a folder that is not there
+	default:
+		return "", nil, names
 	}
 	defer unix.Close(dir)
 	var absent []string
@@ -244,7 +260,8 @@ func (c *covers) release(keys []string) {
 }
 
 // uncover removes what a journal names, and the journal, unless somebody else
-// holds it. It closes the journal.
+// holds it. What cannot be removed now stays in it for a later try. It closes the
+// journal.
 func uncover(journal *os.File) {
 	defer journal.Close()
 	if flock(journal, unix.LOCK_EX|unix.LOCK_NB) != nil {
@@ -254,10 +271,17 @@ func uncover(journal *os.File) {
 	if unix.Fstat(int(journal.Fd()), &st) != nil || st.Nlink == 0 {
 		return
 	}
+	settled := true
 	for _, r := range readJournal(journal) {
-		removeCover(r, filepath.Base(journal.Name()))
+		switch removeCover(r, filepath.Base(journal.Name())) {
+		case nil, unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.ENOTEMPTY, unix.EEXIST:
+		default: // its folder was closed, or no descriptor is left
+			settled = false
+		}
 	}
-	os.Remove(journal.Name())
+	if settled {
+		os.Remove(journal.Name())
+	}
 }
 
 // maxJournal bounds what is read of a journal, in bytes.
@@ -297,32 +321,36 @@ func readJournal(journal *os.File) []coverRecord {
 const makingTime = time.Second
 
 // removeCover removes a cover if it is what was made. key identifies its folder.
-func removeCover(r coverRecord, key string) {
+// The error is a system call's.
+func removeCover(r coverRecord, key string) error {
 	dir, folder, err := openFolder(string(r.Folder))
 	if err != nil {
-		return
+		return err
 	}
 	defer unix.Close(dir)
+	if fmt.Sprintf("%x-%x", folder.Dev, folder.Ino) != key {
+		return nil
+	}
 	var st unix.Statx_t
-	if fmt.Sprintf("%x-%x", folder.Dev, folder.Ino) != key ||
-		unix.Statx(dir, r.Name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st) != nil {
-		return
+	if err := unix.Statx(dir, r.Name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st); err != nil {
+		return err
 	}
 	if r.Ino == 0 { // its maker was killed before it knew
 		born := time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)).Sub(time.Unix(0, r.Time))
 		if st.Mask&unix.STATX_BTIME == 0 || born < -makingTime || born > makingTime || int(st.Uid) != os.Geteuid() {
-			return
+			return nil
 		}
 	} else if st.Ino != r.Ino {
-		return
+		return nil
 	}
 	kind := protect.CoverOf(filepath.Join(string(r.Folder), r.Name))
 	switch {
 	case !kind.File && st.Mode&unix.S_IFMT == unix.S_IFDIR:
-		unix.Unlinkat(dir, r.Name, unix.AT_REMOVEDIR) // fails if something is in it
+		return unix.Unlinkat(dir, r.Name, unix.AT_REMOVEDIR) // fails if something is in it
 	case kind.File && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size == uint64(len(kind.Content)) && st.Nlink == 1 && holdsText(dir, r.Name, kind.Content):
-		unix.Unlinkat(dir, r.Name, 0)
+		return unix.Unlinkat(dir, r.Name, 0)
 	}
+	return nil
 }
 
 func holdsText(dir int, name, text string) bool {
