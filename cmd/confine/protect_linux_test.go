@@ -182,6 +182,19 @@ func requireClean(t *testing.T, w world, want ...string) {
 	}
 }
 
+// awaitUncovered waits, not for ever, until nothing keeps paths absent.
+func awaitUncovered(w world) {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		left := slices.ContainsFunc([]string{".envrc", ".gemini", ".git/commondir"}, func(name string) bool {
+			_, err := os.Lstat(filepath.Join(w.work, name))
+			return err == nil
+		})
+		if !left {
+			return
+		}
+	}
+}
+
 // TestCoversEndWithTheServer: what keeps paths absent is gone when the run is over,
 // and when the server is killed in the middle of one.
 func TestCoversEndWithTheServer(t *testing.T) {
@@ -192,6 +205,7 @@ func TestCoversEndWithTheServer(t *testing.T) {
 	if r := a.run("git status --porcelain; ls -d .envrc"); r.Stdout.Text != ".envrc\n" {
 		t.Errorf("a command sees %q, %q", r.Stdout.Text, r.Stderr.Text)
 	}
+	awaitUncovered(w)
 	requireClean(t, w, ".git")
 	a.request(proto.MethodRunCommand, proto.RunCommandParams{Command: "echo begun; sleep 600", Background: true})
 	a.result()
@@ -203,15 +217,7 @@ func TestCoversEndWithTheServer(t *testing.T) {
 	}
 	a.cmd.Process.Kill()
 	a.cmd.Wait()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		left := slices.ContainsFunc([]string{".envrc", ".gemini", ".git/commondir"}, func(name string) bool {
-			_, err := os.Lstat(filepath.Join(w.work, name))
-			return err == nil
-		})
-		if !left || time.Now().After(end) {
-			break
-		}
-	}
+	awaitUncovered(w)
 	requireClean(t, w, ".git")
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -103,7 +104,7 @@ func (p *plan) add(path string, kind sandbox.GrantKind, forbidden sandbox.Forbid
 		return false, err
 	}
 	p.pins = append(p.pins, grant.Root)
-	if grant.Missing != "" && p.want.MayWrite(grant.Path) && p.lift(filepath.Join(grant.Path, grant.Missing), denials) {
+	if kind == sandbox.GrantWrite && keptAbsent(grant, p.want) && p.lift(filepath.Join(grant.Path, grant.Missing), denials) {
 		return true, nil
 	}
 	if grant.Missing != "" && p.noteMissing(grant) {
@@ -128,6 +129,20 @@ func (p *plan) add(path string, kind sandbox.GrantKind, forbidden sandbox.Forbid
 	}
 	p.grants = append(p.grants, described)
 	return true, nil
+}
+
+// keptAbsent reports whether a grant is of something in a writable folder that does
+// not exist, or of an empty folder that is protected: such a one may stand there
+// only to keep the path absent, and nothing is lost if it is taken for that.
+func keptAbsent(grant *sandbox.Grant, policy sandbox.Policy) bool {
+	if grant.Missing != "" {
+		return policy.MayWrite(grant.Path)
+	}
+	if grant.File || !policy.MayWrite(filepath.Dir(grant.Path)) || !slices.Contains(policy.Protected, grant.Path) {
+		return false
+	}
+	list, err := os.ReadDir(grant.Path)
+	return err == nil && len(list) == 0
 }
 
 // lift lets something be made in a writable folder that is protected by being kept

@@ -88,8 +88,34 @@ func TestCoversEndWithTheirLastRun(t *testing.T) {
 	first()
 	second()
 	s.holds("while another server needs them", allCovers...)
+	s.a.close()
+	s.holds("while another server needs them", allCovers...)
+	s.b.close()
+	s.holds("while a run needs them", allCovers...)
 	other()
+	s.holds("when the next run may follow", allCovers...)
+	again, absent, _ := s.b.place(s.policy)
+	if len(absent) != 3 {
+		t.Errorf("covers that stayed are taken for the person's: %q", absent)
+	}
+	again()
+	s.b.close()
 	s.holds("at the end")
+	s.noJournals()
+}
+
+// TestCoversLingerNotForLong: nobody has to come back for them.
+func TestCoversLingerNotForLong(t *testing.T) {
+	s := newCoverStage(t)
+	release, _, _ := s.a.place(s.policy)
+	release()
+	for end := time.Now().Add(20 * lingering); time.Now().Before(end); time.Sleep(lingering / 50) {
+		if _, err := os.Lstat(s.at(".envrc")); err != nil {
+			break
+		}
+	}
+	s.a.close() // waits for who is removing them
+	s.holds("after a while")
 	s.noJournals()
 }
 
@@ -103,6 +129,7 @@ func TestCoversOfTheDead(t *testing.T) {
 		c.journal.Close()
 	}
 	living()
+	s.b.close()
 	s.holds("when the last lives no more")
 	s.a = newCovers(s.state)
 	s.a.place(s.policy)
@@ -126,6 +153,7 @@ func TestCoversAreNotThePersons(t *testing.T) {
 		}
 	}
 	release()
+	s.a.close()
 	s.holds("with what was there and what was added", ".vscode", ".envrc", ".envrc/file", ".git/commondir")
 
 	s = newCoverStage(t)
@@ -139,6 +167,7 @@ func TestCoversAreNotThePersons(t *testing.T) {
 		}
 	}
 	release()
+	s.a.close()
 	s.holds("with folders of the same names", ".vscode", ".envrc", ".vscode.old", ".envrc.old")
 }
 

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,9 +18,11 @@ import (
 )
 
 // covers stand on the host where protected paths do not exist, so that something
-// can be mounted there. They exist while a run needs them and are removed by
-// whoever needs them last: this server, another one of the same person, or, when
-// these are dead, a guardian or the next server.
+// can be mounted there. They exist while a run needs them, and for a moment
+// longer, since the next run often follows at once and making them takes longer
+// than all else on a slow disk. They are removed by whoever needs them last: this
+// server, another one of the same person, or, when these are dead, a guardian or
+// the next server.
 //
 // For each folder that has covers there is a journal in the state folder. Who
 // needs them holds a shared lock on it; who gets the exclusive one removes what
@@ -33,9 +37,14 @@ type covers struct {
 
 // covered is one folder with covers, needed by runs of this server.
 type covered struct {
+	folder  string
 	journal *os.File // locked
 	users   int
+	idle    *time.Timer // removes the covers when there are no users any more
 }
+
+// lingering is how long covers stay that nobody needs.
+const lingering = time.Second
 
 const coversFolder = "covers"
 
@@ -69,6 +78,7 @@ func newCovers(state string) *covers {
 // command could make it. The covers stay until release. absent are the paths that
 // are covered, and failed those that could not be.
 func (c *covers) place(policy sandbox.Policy) (release func(), absent, failed []string) {
+	c.clear(policy.Lifted)
 	byFolder := map[string][]string{}
 	for _, path := range policy.Protected {
 		switch folder, ok, err := coverable(policy, path); {
@@ -97,6 +107,19 @@ func (c *covers) place(policy sandbox.Policy) (release func(), absent, failed []
 		}
 	}
 	return sync.OnceFunc(func() { c.release(keys) }), absent, failed
+}
+
+// clear removes what stays for a moment where something may be made now. What
+// other runs still need is left.
+func (c *covers) clear(lifted []string) {
+	c.mu.Lock()
+	idle := maps.Clone(c.held)
+	c.mu.Unlock()
+	for key, entry := range idle {
+		if slices.ContainsFunc(lifted, func(path string) bool { return sandbox.Within(path, entry.folder) }) {
+			c.end(key, entry)
+		}
+	}
 }
 
 // coverable reports whether a command could make a protected path, and in which
@@ -149,10 +172,12 @@ func (c *covers) cover(folder string, names []string) (key string, made, missed 
 		if err != nil {
 			return "", nil, absent
 		}
-		entry = &covered{journal: journal}
+		entry = &covered{folder: folder, journal: journal}
 		c.held[key] = entry
 	}
-	entry.users++
+	if entry.users++; entry.idle != nil {
+		entry.idle.Stop()
+	}
 	for _, name := range absent { // again, because another server may have removed some meanwhile
 		if !makeCover(entry.journal, dir, folder, name) {
 			missed = append(missed, name)
@@ -245,17 +270,36 @@ func note(journal *os.File, r coverRecord) bool {
 	return err == nil
 }
 
-// release lets go of journals, and removes the covers that nobody needs any more.
+// release says that a run is over. What nobody needs by then is removed soon.
 func (c *covers) release(keys []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, key := range keys {
 		entry := c.held[key]
-		if entry.users--; entry.users > 0 {
-			continue
+		if entry.users--; entry.users == 0 {
+			entry.idle = time.AfterFunc(lingering, func() { c.end(key, entry) })
 		}
+	}
+}
+
+// end removes the covers of a folder, unless a run needs them again.
+func (c *covers) end(key string, entry *covered) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if entry.users == 0 && c.held[key] == entry {
+		entry.idle.Stop()
 		delete(c.held, key)
 		uncover(entry.journal)
+	}
+}
+
+// close removes at once what nobody needs. No run may begin after it.
+func (c *covers) close() {
+	c.mu.Lock()
+	idle := maps.Clone(c.held)
+	c.mu.Unlock()
+	for key, entry := range idle {
+		c.end(key, entry)
 	}
 }
 

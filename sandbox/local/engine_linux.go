@@ -446,6 +446,9 @@ func (e *Engine) close() error {
 	if e.spawner != nil {
 		e.spawner.close()
 	}
+	if e.covers != nil {
+		e.covers.close()
+	}
 	var err error
 	if e.guard != nil {
 		e.guard.close()
