@@ -40,7 +40,9 @@ type covered struct {
 	folder  string
 	journal *os.File // locked
 	users   int
-	idle    *time.Timer // removes the covers when there are no users any more
+	made    map[string]bool // names that the journal holds, as far as it was read
+	read    int64           // its length then
+	idle    *time.Timer     // removes the covers when there are no users any more
 }
 
 // lingering is how long covers stay that nobody needs.
@@ -48,14 +50,16 @@ const lingering = time.Second
 
 const coversFolder = "covers"
 
-// names are those of names that are covered.
+// names are those of names that are covered, by whomever.
 func (c *covered) names(names []string) (list []string) {
-	made := map[string]bool{}
-	for _, r := range readJournal(c.journal) {
-		made[r.Name] = true
+	if info, err := c.journal.Stat(); err == nil && info.Size() != c.read {
+		c.made, c.read = map[string]bool{}, info.Size()
+		for _, r := range readJournal(c.journal) {
+			c.made[r.Name] = true
+		}
 	}
 	for _, name := range names {
-		if made[name] {
+		if c.made[name] {
 			list = append(list, name)
 		}
 	}
