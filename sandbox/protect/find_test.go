@@ -274,6 +274,35 @@ func TestWalksAreKept(t *testing.T) {
 	}
 }
 
+// A command may make repositories and files as it likes, and a repository of the
+// person's is protected all the same.
+func TestDecoysPushNothingOut(t *testing.T) {
+	w := newTree(t)
+	w.repository("ws/deep/mine/.git", "")
+	w.repository("ws/deep/old/.git", "")
+	root := w.root("ws")
+	now := time.Unix(1000, 0)
+	f := &Finder{now: func() time.Time { return now }}
+	find := func() []string { return f.Find([]*sandbox.Root{root}, sandbox.Forbidden{}).Protected }
+	if !slices.Contains(find(), w.at("ws/deep/old/.git/config")) {
+		t.Fatal("nothing is protected")
+	}
+	for i := range maxRepositories + 1 {
+		w.folder(fmt.Sprintf("ws/decoy%d/.git", i))
+	}
+	if err := os.RemoveAll(w.at("ws/deep/old/.git")); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(walkHolds + time.Second)
+	found := find()
+	if !slices.Contains(found, w.at("ws/deep/mine/.git/config")) {
+		t.Error("it is not protected any more")
+	}
+	if slices.Contains(found, w.at("ws/deep/old/.git/config")) {
+		t.Error("one that is gone is")
+	}
+}
+
 func TestSnapshot(t *testing.T) {
 	w := newTree(t)
 	w.repository("ws/.git", "")

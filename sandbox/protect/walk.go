@@ -3,6 +3,7 @@ package protect
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -39,13 +40,18 @@ func (f *Finder) walk(root *sandbox.Root) walked {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := f.walks[root.Path]
-	if known != nil && known.root.Dev == root.Dev && known.root.Ino == root.Ino &&
-		now().Sub(known.at) < max(walkHolds, walkShare*known.took) {
+	if known != nil && (known.root.Dev != root.Dev || known.root.Ino != root.Ino) {
+		known = nil // another folder
+	}
+	if known != nil && now().Sub(known.at) < max(walkHolds, walkShare*known.took) {
 		return *known
 	}
 	start := now()
 	w := &walked{root: sandbox.Root{Path: root.Path, Dev: root.Dev, Ino: root.Ino}}
 	w.look(func() bool { return now().Sub(start) > maxWalkTime })
+	if known != nil {
+		w.repositories = knownFirst(known.repositories, w.repositories)
+	}
 	w.at = now()
 	w.took = w.at.Sub(start)
 	if f.walks == nil {
@@ -53,6 +59,21 @@ func (f *Finder) walk(root *sandbox.Root) walked {
 	}
 	f.walks[root.Path] = w
 	return *w
+}
+
+// knownFirst puts the repositories that were found before, and are still there,
+// before those that were found now. Otherwise a command could make so many, or so
+// many files, that the person's own are not looked at any more.
+func knownFirst(before, now []string) []string {
+	list := slices.DeleteFunc(slices.Clone(before), func(tree string) bool {
+		_, err := os.Lstat(filepath.Join(tree, dotGit))
+		return errors.Is(err, fs.ErrNotExist) && !isGitFolder(tree)
+	})
+	known := map[string]bool{}
+	for _, tree := range list {
+		known[tree] = true
+	}
+	return append(list, slices.DeleteFunc(slices.Clone(now), func(tree string) bool { return known[tree] })...)
 }
 
 // Note tells of paths that were made in a run, so that repositories among them
