@@ -94,7 +94,9 @@ func TestEveryTrialCanSucceed(t *testing.T) {
 		"unixSockets: connect to a socket in an ordinary folder", "unixSockets: attach to shared memory of the host",
 		"processes: signal confine", "processes: signal a process", "processes: signal a process by its descriptor", "processes: see a process",
 		"processes: limit a process", "processes: lower the priority of a process", "processes: choose the processors of a process",
-		"devices: type into a terminal", "fileRead: read a file of confine's own", "fileRead: read a file of the host",
+		"devices: type into a terminal", "fileRead: read a file of confine's own",
+		"fileRead: read a hidden file", "fileRead: read a file in a hidden folder", "fileRead: read a hidden file by another spelling",
+		"fileRead: read a hidden file through a link", "fileRead: read a file in a hidden folder through a link", "fileRead: read a hidden file by a second name",
 	} {
 		if got := free[title]; got.Outcome != sandbox.Possible {
 			t.Errorf("%s: %+v", title, got)
