@@ -176,7 +176,7 @@ func (s *search) top(tree string, whole bool) {
 		}
 	}
 	s.git(tree)
-	if isGitFolder(tree) { // a bare repository
+	if isBare(tree) {
 		s.folder(tree, tree)
 	}
 }
@@ -224,10 +224,12 @@ func (s *search) folder(git, top string) {
 	if pointer := at(gitDirPointer); !isAbsent(pointer) {
 		s.keep(pointer)
 	}
-	if isAbsent(at(gitCommonDir)) || isGitFolder(git) { // not of a linked worktree, which has neither
-		s.keep(at(gitConfig))
-		s.keep(at(gitHooks))
+	common, err := readPointer(at(gitCommonDir), "", git)
+	if err != nil { // else of a linked worktree, or what covers its absence
+		common = git
 	}
+	s.keep(filepath.Join(common, gitConfig))
+	s.keep(filepath.Join(common, gitHooks))
 	worktrees, whole, err := entries(at("worktrees"), maxWorktrees)
 	if err != nil {
 		s.keepClosed(at("worktrees"))
@@ -268,7 +270,7 @@ func (s *search) modules(folder, top string, depth int, left *int) {
 			continue
 		}
 		path := filepath.Join(folder, e.Name())
-		if isGitFolder(path) {
+		if isGitFolder(path) || isOf(filepath.Join(path, gitConfig), 0) {
 			*left--
 			s.folder(path, filepath.Join(top, e.Name()))
 			continue
@@ -285,6 +287,19 @@ func isGitFolder(path string) bool {
 		}
 	}
 	return true
+}
+
+// isBare also knows a bare repository of which a command has taken away what it
+// could, to bring it back when the rest is not protected any more.
+func isBare(path string) bool {
+	return isGitFolder(path) || isAbsent(filepath.Join(path, dotGit)) &&
+		isOf(filepath.Join(path, gitConfig), 0) && isOf(filepath.Join(path, gitHooks), fs.ModeDir)
+}
+
+// isOf reports whether there is something of a type; 0 is a regular file.
+func isOf(path string, kind fs.FileMode) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().Type() == kind
 }
 
 func isAbsent(path string) bool {

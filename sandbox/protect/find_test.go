@@ -274,6 +274,49 @@ func TestWalksAreKept(t *testing.T) {
 	}
 }
 
+// What commands may take away of a repository is no sign that it is none: they
+// could bring it back in the run in which nothing of it is protected. Another run
+// may cover what is absent meanwhile.
+func TestHollowedRepositories(t *testing.T) {
+	w := newTree(t)
+	repositories := []string{"ws/.git", "ws/.git/modules/a/b", "ws/bare", "top"}
+	for _, git := range repositories {
+		w.repository(git, "")
+	}
+	roots := []*sandbox.Root{w.root("ws"), w.root("top")}
+	f := new(Finder)
+	for _, when := range []string{"before", "hollowed"} {
+		protected := f.Find(roots, sandbox.Forbidden{}).Protected
+		for _, git := range repositories {
+			for _, name := range []string{"config", "hooks"} {
+				if path := w.at(git + "/" + name); !slices.Contains(protected, path) {
+					t.Errorf("%s: %s is not protected", when, path)
+				}
+			}
+			for _, name := range []string{"HEAD", "objects", "refs"} {
+				if err := os.RemoveAll(w.at(git + "/" + name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.file(git+"/commondir", CoverOf("commondir").Content)
+		}
+	}
+}
+
+// What a commondir names is git's configuration, wherever it is.
+func TestCommonFolderInside(t *testing.T) {
+	w := newTree(t)
+	w.repository("ws/.git", "")
+	w.file("ws/.git/commondir", "../common\n")
+	w.folder("ws/common/objects", "ws/common/refs")
+	protected, _ := w.find()
+	for _, want := range []string{"ws/common/config", "ws/common/hooks"} {
+		if !slices.Contains(protected, want) {
+			t.Errorf("%s is not among %q", want, protected)
+		}
+	}
+}
+
 // A command may make repositories and files as it likes, and a repository of the
 // person's is protected all the same.
 func TestDecoysPushNothingOut(t *testing.T) {

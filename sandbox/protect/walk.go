@@ -67,7 +67,7 @@ func (f *Finder) walk(root *sandbox.Root) walked {
 func knownFirst(before, now []string) []string {
 	list := slices.DeleteFunc(slices.Clone(before), func(tree string) bool {
 		_, err := os.Lstat(filepath.Join(tree, dotGit))
-		return errors.Is(err, fs.ErrNotExist) && !isGitFolder(tree)
+		return errors.Is(err, fs.ErrNotExist) && !isBare(tree)
 	})
 	known := map[string]bool{}
 	for _, tree := range list {
