@@ -249,17 +249,22 @@ func makeCover(journal *os.File, dir int, folder, name string) bool {
 	return err == nil && note(journal, coverRecord{Folder: []byte(folder), Name: name, Ino: st.Ino})
 }
 
-// makeFile makes a file that has its content from the first moment.
+// makeFile makes a file that has its content from the first moment, where it can.
 func makeFile(dir int, name, content string) error {
 	if content == "" {
 		return unix.Mknodat(dir, name, unix.S_IFREG|0o644, 0)
 	}
+	named := false
 	fd, err := unix.Openat(dir, ".", unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
+	if err == unix.EOPNOTSUPP || err == unix.EISDIR {
+		named = true // not on this file system: then it is empty for some microseconds
+		fd, err = unix.Openat(dir, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
+	}
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	if _, err := unix.Write(fd, []byte(content)); err != nil {
+	if _, err := unix.Write(fd, []byte(content)); err != nil || named {
 		return err
 	}
 	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), dir, name, unix.AT_SYMLINK_FOLLOW)
