@@ -55,7 +55,11 @@ func (w *watch) noteMade(tid int, r request, first, second text) []sandbox.Denia
 		}
 		return []sandbox.Denial{{Op: op, Path: path, Errno: unix.ErrnoName(errno)}}
 	}
-	if len(w.made) < maxMade && !slices.Contains(w.made, path) {
+	switch {
+	case slices.Contains(w.made, path):
+	case len(w.made) == maxMade:
+		w.unseen[crowded]++ // or a command could make and remove so many that one more goes unnoticed
+	default:
 		w.made = append(w.made, path)
 	}
 	return nil

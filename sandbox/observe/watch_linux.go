@@ -44,6 +44,7 @@ const (
 	unreadable = "a process that is not dumpable, or that the host lets nobody trace, cannot be looked into"
 	starved    = "confine could not open what a call was about"
 	tooLong    = "a name had more links than are followed"
+	crowded    = "more was made than is listed of what programs outside run or believe"
 )
 
 // prepare makes a watch whose loop does not run yet.
@@ -349,7 +350,7 @@ func (w *watch) reasons(omitted int) (list []string) {
 	if stolen := atomic.LoadUint64(&w.run.Progress.Stolen); stolen > 0 {
 		list = append(list, fmt.Sprintf("the observer was too slow, and %d calls went on unseen", stolen))
 	}
-	for _, reason := range []string{unreadable, starved, tooLong} {
+	for _, reason := range []string{unreadable, starved, tooLong, crowded} {
 		if n := w.unseen[reason]; n > 0 {
 			list = append(list, fmt.Sprintf("%s (%d calls)", reason, n))
 			delete(w.unseen, reason)
