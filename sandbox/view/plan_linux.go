@@ -95,7 +95,9 @@ func Of(r local.Request) (*Plan, error) {
 	if err := b.hide(); err != nil { // now that more is shown
 		return nil, err
 	}
-	b.sockets()
+	if err := b.sockets(); err != nil {
+		return nil, err
+	}
 	return p, b.uncovered()
 }
 

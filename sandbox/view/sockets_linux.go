@@ -2,6 +2,8 @@ package view
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -21,11 +23,15 @@ const maxList = 4 << 20
 // sockets covers the sockets of host services that lie elsewhere than in hidden
 // folders. Those in the workspace are its own, and those in what was granted were
 // part of the question.
-func (b *builder) sockets() {
+func (b *builder) sockets() error {
+	list, err := bound()
+	if err != nil {
+		return fmt.Errorf("finding the sockets of host services: %w", err)
+	}
 	left := MaxSockets
-	for _, path := range boundSockets(b.bound(), b.covered) {
+	for _, path := range boundSockets(list, b.covered) {
 		if left == 0 {
-			return
+			break
 		}
 		if b.ours(path) || !b.shown(path) {
 			continue
@@ -33,17 +39,20 @@ func (b *builder) sockets() {
 		b.add(Mount{Path: path, Source: nothing, File: true, Fleeting: true, Why: why("hiding the socket", path)})
 		left--
 	}
+	return nil
 }
 
 // bound is the kernel's list of the unix sockets of this network namespace.
-func (b *builder) bound() []byte {
+func bound() ([]byte, error) {
 	file, err := os.Open("/proc/net/unix")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil, nil // no /proc, no unix sockets at all, or a host that shows them to nobody
+	}
 	if err != nil {
-		return nil // no /proc, or no unix sockets at all
+		return nil, err
 	}
 	defer file.Close()
-	list, _ := io.ReadAll(io.LimitReader(file, maxList)) // as far as it can be read
-	return list
+	return io.ReadAll(io.LimitReader(file, maxList))
 }
 
 // covered reports whether a path, as it is written, lies where nothing is shown
