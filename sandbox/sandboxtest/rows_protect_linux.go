@@ -40,7 +40,8 @@ func keep(name string, try func(stage) error) refusal {
 			in := s.stage.in
 			what := holdsHost(in(keptFile)) + holdsHost(in(keptFolder+"/pre"))
 			for _, name := range []string{keptFolder + "/new", keptAbsent} {
-				if _, err := os.Lstat(in(name)); err == nil {
+				// What kept it absent, an empty folder, stays for a moment.
+				if _, err := os.Lstat(in(name)); err == nil && (name != keptAbsent || unix.Rmdir(in(name)) != nil) {
 					what += in(name) + " was made"
 				}
 			}
