@@ -19,6 +19,10 @@ import (
 	"github.com/confine-dev/confine/rpc"
 	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/bwrap"
+	"github.com/confine-dev/confine/sandbox/hide"
+	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/protect"
 )
 
 // The benchmarks measure the real program against the thing named in the
@@ -152,10 +156,34 @@ func median(d stopwatch) time.Duration {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// bareBwrap is bubblewrap with a comparable view.
-func bareBwrap(work string) []string {
-	return []string{"bwrap", "--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev",
-		"--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run", "--bind", work, work, "--chdir", work, "--"}
+// bareBwrap is bubblewrap with the arguments that confine gives it where it runs
+// alone, which make the same view with as many mounts, but without what only
+// confine's init needs.
+func bareBwrap(b *testing.B, m *measured) []string {
+	b.Helper()
+	root, err := sandbox.DeclareRoot(m.work, sandbox.Forbidden{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { root.Close() })
+	state, tmp := filepath.Join(filepath.Dir(m.work), "bare-state"), filepath.Join(filepath.Dir(m.work), "bare-tmp")
+	for _, dir := range []string{state, tmp} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			b.Fatal(err)
+		}
+	}
+	policy := sandbox.Policy{Mode: sandbox.WorkspaceWrite, Roots: []*sandbox.Root{root}}
+	var find protect.Finder
+	policy.Protected = find.Find(policy.Roots, sandbox.Forbidden{}).Protected
+	policy.Unreadable = hide.New(hide.Rules{Home: filepath.Join(filepath.Dir(m.work), "home"), Defaults: true, Root: os.Geteuid() == 0}).Find(policy.Roots)
+	launch, err := bwrap.New(bwrap.Options{}).Wrap(local.Request{Policy: policy, Dir: m.work, Tmp: tmp, State: state})
+	if err != nil {
+		b.Fatal(err)
+	}
+	args := slices.DeleteFunc(slices.Clone(launch.Runner.Args), func(arg string) bool {
+		return arg == "--as-pid-1" || arg == "--json-status-fd" || arg == strconv.Itoa(local.RunnerStatus) || arg == "--"
+	})
+	return append(append([]string{"bwrap"}, args...), "--chdir", m.work, "--")
 }
 
 // eachProvider runs a benchmark for each provider that can be used here.
@@ -193,11 +221,12 @@ func BenchmarkTrue(b *testing.B) {
 		m, _ := startMeasured(b, provider, nil)
 		params := proto.RunCommandParams{Argv: []string{"/bin/true"}}
 		m.run(b, params) // the session and the probe are made once
+		bare := append(bareBwrap(b, m), "/bin/true")
 		var plain, confined, bwrap stopwatch
 		for b.Loop() {
 			plain.time(func() { succeed(b, "/bin/true") })
 			confined.time(func() { m.run(b, params) })
-			bwrap.time(func() { succeed(b, append(bareBwrap(m.work), "/bin/true")...) })
+			bwrap.time(func() { succeed(b, bare...) })
 		}
 		p, c, w := median(plain), median(confined), median(bwrap)
 		b.ReportMetric(milliseconds(p), "plain-ms")
@@ -235,8 +264,9 @@ func BenchmarkLargeWorkspace(b *testing.B) {
 	})
 }
 
-// fill makes empty files in a folder, 500 in each of its own.
+// fill makes files of 1 KiB in a folder, 500 in each of its own.
 func fill(b *testing.B, folder string, count int) {
+	content := bytes.Repeat([]byte("x"), 1<<10)
 	for i := range count {
 		dir := filepath.Join(folder, strconv.Itoa(i/500))
 		if i%500 == 0 {
@@ -244,7 +274,7 @@ func fill(b *testing.B, folder string, count int) {
 				b.Fatal(err)
 			}
 		}
-		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), content, 0o600); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -274,6 +304,7 @@ func BenchmarkConcurrent(b *testing.B) {
 	eachProvider(b, func(b *testing.B, provider string) {
 		m, _ := startMeasured(b, provider, nil)
 		m.run(b, proto.RunCommandParams{Argv: []string{"/bin/true"}})
+		bare := append(bareBwrap(b, m), "/bin/echo", "x")
 		var confined, bwrap stopwatch
 		all := func(f func(i int)) func() {
 			return func() {
@@ -293,8 +324,7 @@ func BenchmarkConcurrent(b *testing.B) {
 			}))
 			bwrap.time(all(func(int) {
 				var out bytes.Buffer
-				argv := append(bareBwrap(m.work), "/bin/echo", "x")
-				cmd := exec.Command(argv[0], argv[1:]...)
+				cmd := exec.Command(bare[0], bare[1:]...)
 				cmd.Stdout = &out
 				if err := cmd.Run(); err != nil {
 					b.Error(err)
