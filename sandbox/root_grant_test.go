@@ -145,6 +145,7 @@ func TestReopen(t *testing.T) {
 }
 
 func TestPerils(t *testing.T) {
+	t.Setenv("TMPDIR", "/tmp") // elsewhere a folder may be the system\'s
 	base := tree(t, "p/.git/hooks", "p/sub", "go/src", "home/.config/systemd/user", "home/.local/share", "plain")
 	at := func(path string) string { return filepath.Join(base, path) }
 	for path, want := range map[string][]Peril{

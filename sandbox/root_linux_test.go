@@ -62,6 +62,7 @@ func TestDeclareRootBindMounted(t *testing.T) {
 // TestDeclareGrantSpecial: what is neither file nor folder is refused at once;
 // opening one of these in earnest would wait or do something.
 func TestDeclareGrantSpecial(t *testing.T) {
+	t.Setenv("TMPDIR", "/tmp") // before the first folder is made: only there sockets count
 	base := tree(t, "dir")
 	fifo, link, socket := filepath.Join(base, "fifo"), filepath.Join(base, "link"), filepath.Join(base, "s")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -80,7 +81,6 @@ func TestDeclareGrantSpecial(t *testing.T) {
 			t.Errorf("%q was granted", path)
 		}
 	}
-	t.Setenv("TMPDIR", "/tmp")
 	hidden := tree(t, "sub/deep", "plain")
 	pipe := filepath.Join(hidden, "sub", "deep", "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -144,6 +144,7 @@ func TestNoAdvice(t *testing.T) {
 // TestQuestionShowsWhereLinksLead: a command can make a link in the workspace
 // with a harmless name.
 func TestQuestionShowsWhereLinksLead(t *testing.T) {
+	t.Setenv("TMPDIR", "/tmp") // elsewhere a folder may be the system's, which would be shown too
 	inBubble(t, func(t *testing.T) {
 		at := outside(t)
 		w := open(t, forbidding(at, sandbox.WorkspaceWrite))

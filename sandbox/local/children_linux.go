@@ -56,11 +56,18 @@ func (e *Engine) endStrays() bool {
 	if !e.options.OwnsChildren {
 		return false
 	}
+	empty := 0
 	for end := time.Now().Add(treeTime); ; {
 		strays, below := children.strays()
 		if len(strays) == 0 {
-			return true
+			// The process table is not read at one moment: a process whose parent
+			// ends meanwhile is seen below a parent that is not seen any more.
+			if empty++; empty == 2 {
+				return true
+			}
+			continue
 		}
+		empty = 0
 		for _, p := range append(below, strays...) {
 			p.kill()
 		}

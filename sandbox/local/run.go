@@ -76,13 +76,6 @@ type overseer interface {
 	end(facts sandbox.Facts, made []string) sandbox.Facts
 }
 
-// endWatch ends the watching of a run that did not begin.
-func (r *run) endWatch() {
-	if r.observed != nil {
-		r.observed.end()
-	}
-}
-
 // drainTime bounds how long output is awaited after the last process of a run
 // was ended: only something that escaped every count can hold a pipe so long.
 const drainTime = 2 * time.Second

@@ -67,6 +67,13 @@ func (w *watchedRun) end() ([]sandbox.Denial, []string, sandbox.Observation) {
 	return seen.Denials, seen.Made, seen.Observation
 }
 
+// endWatch ends the watching of a run that did not begin.
+func (r *run) endWatch() {
+	if r.observed != nil {
+		r.observed.end()
+	}
+}
+
 // progressTable is memory that a server shares with its guardian.
 type progressTable struct {
 	file  *os.File
