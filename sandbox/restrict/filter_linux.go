@@ -72,6 +72,9 @@ func Refusals() []Case {
 		{unix.SYS_UNSHARE, []Condition{AnyOf(0, newNamespaces|newTime)}, eperm},
 		{unix.SYS_CLONE, []Condition{AnyOf(0, newNamespaces)}, eperm},
 		{unix.SYS_CLONE3, nil, enosys},
+		// A limit on its processor time would end PID 1 of a namespace, confine's
+		// init, and with it the run: it would look as if the sandbox had failed.
+		{unix.SYS_PRLIMIT64, []Condition{Equals(0, 1)}, eperm},
 		// Terminal injection.
 		{unix.SYS_IOCTL, []Condition{Equals(1, unix.TIOCSTI)}, eperm},
 		{unix.SYS_IOCTL, []Condition{Equals(1, unix.TIOCLINUX)}, eperm},

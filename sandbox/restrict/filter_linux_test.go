@@ -103,6 +103,10 @@ const (
 
 // conditional are the calls that depend on their arguments.
 var conditional = []asked{
+	{"limits of the init", unix.SYS_PRLIMIT64, []uint64{1, 0, 0x1000}, unix.EPERM},
+	{"limits of the init with high bits", unix.SYS_PRLIMIT64, []uint64{high | 1, 0, 0x1000}, unix.EPERM},
+	{"limits of a child", unix.SYS_PRLIMIT64, []uint64{2, 0, 0x1000}, 0},
+	{"limits of its own", unix.SYS_PRLIMIT64, []uint64{0, 0, 0x1000}, 0},
 	{"unshare nothing", unix.SYS_UNSHARE, []uint64{0}, 0},
 	{"unshare the file system's state", unix.SYS_UNSHARE, []uint64{unix.CLONE_FS | unix.CLONE_FILES}, 0},
 	{"unshare the user namespace", unix.SYS_UNSHARE, []uint64{0x10000000}, unix.EPERM},
@@ -163,7 +167,7 @@ var unconditional = map[syscall.Errno][]uintptr{
 
 // ordinary are calls that honest programs cannot do without.
 var ordinary = []uintptr{unix.SYS_READ, unix.SYS_WRITE, unix.SYS_EXECVE, unix.SYS_EXIT_GROUP, unix.SYS_MMAP, unix.SYS_MPROTECT, unix.SYS_FUTEX,
-	unix.SYS_KILL, unix.SYS_TGKILL, unix.SYS_PTRACE, unix.SYS_WAIT4, unix.SYS_CONNECT, unix.SYS_SENDTO, unix.SYS_PRLIMIT64, unix.SYS_MEMFD_CREATE,
+	unix.SYS_KILL, unix.SYS_TGKILL, unix.SYS_PTRACE, unix.SYS_WAIT4, unix.SYS_CONNECT, unix.SYS_SENDTO, unix.SYS_MEMFD_CREATE,
 	unix.SYS_INOTIFY_ADD_WATCH, unix.SYS_STATX, unix.SYS_RENAMEAT2, unix.SYS_LINKAT, unix.SYS_PRCTL, unix.SYS_SECCOMP, unix.SYS_LANDLOCK_RESTRICT_SELF,
 	unix.SYS_PERSONALITY, unix.SYS_SETPRIORITY, unix.SYS_SCHED_SETAFFINITY, unix.SYS_GETRANDOM, unix.SYS_PIDFD_OPEN, unix.SYS_FCHOWNAT, unix.SYS_UTIMENSAT}
 
