@@ -136,12 +136,12 @@ func TestObserverIsGivenTheListener(t *testing.T) {
 // A command whose observer answers no more goes on: the guardian lets its calls
 // pass, and the result says that they were not seen.
 func TestGuardianStandsIn(t *testing.T) {
-	f := newRunnerFixture(t)
-	f.engine.options.Observer = &mkdirObserver{may: func(n int) bool { return n < 2 }}
-	for name, launch := range launches(t, f) {
+	for name := range launches(t, newRunnerFixture(t)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := launch(t, f.spec(`d=$(mktemp -u ./XXXXXX); for i in 1 2 3 4 5 6; do mkdir -p $d/$i || exit 1; done; ls $d`))
+			f := newRunnerFixture(t) // of its own: it has one wrapper at a time
+			f.engine.options.Observer = &mkdirObserver{may: func(n int) bool { return n < 2 }}
+			r := launches(t, f)[name](t, f.spec(`d=$(mktemp -u ./XXXXXX); for i in 1 2 3 4 5 6; do mkdir -p $d/$i || exit 1; done; ls $d`))
 			result, err := r.Wait()
 			out, _ := r.Output(sandbox.StdoutStream).Tail()
 			if err != nil || result.ExitCode != 0 || out != "1\n2\n3\n4\n5\n6\n" {
