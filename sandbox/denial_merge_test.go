@@ -53,7 +53,7 @@ func TestMessagesMentionPaths(t *testing.T) {
 }
 
 func TestHousekeeping(t *testing.T) {
-	h := HousekeepingOf([]string{"PATH=/bin", "HOME=/home/u", "XDG_CACHE_HOME=/caches"})
+	h := HousekeepingOf([]string{"PATH=/bin", "HOME=/home/u", "XDG_CACHE_HOME=/caches", "XDG_CONFIG_HOME=/etc/u"})
 	for path, want := range map[string]bool{
 		"/usr/lib/python3/json/__pycache__":              true,
 		"/usr/lib/python3/json/__pycache__/a.cpython.12": true,
@@ -67,6 +67,11 @@ func TestHousekeeping(t *testing.T) {
 		"/home/u/.cache":                                 true,
 		"/home/u/.config/go":                             true, // to be made for what is below
 		"/home/u/.config/go/telemetry/local/x":           true,
+		"/etc/u":                                         true,
+		"/etc/u/go":                                      true,
+		"/etc/u/go/telemetry/x":                          true,
+		"/etc/u/git":                                     false,
+		"/etc":                                           false,
 		"/home/u/.config/go/env":                         false,
 		"/home/u/.config/git":                            false,
 		"/home/u/.npm/_logs/a":                           true,

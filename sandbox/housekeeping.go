@@ -10,8 +10,9 @@ import (
 // whatever they were asked to do, and do without if they cannot: caches, histories
 // and statistics. A refusal there is no reason to ask anybody for more.
 type Housekeeping struct {
-	Home  string // of the command; empty if it has none
-	Cache string // its XDG_CACHE_HOME; empty means .cache in its home
+	Home   string // of the command; empty if it has none
+	Cache  string // its XDG_CACHE_HOME; empty means .cache in its home
+	Config string // its XDG_CONFIG_HOME; empty means .config in its home
 }
 
 // HousekeepingOf reads the environment of a command.
@@ -23,6 +24,8 @@ func HousekeepingOf(env []string) Housekeeping {
 			h.Home = value
 		case "XDG_CACHE_HOME":
 			h.Cache = value
+		case "XDG_CONFIG_HOME":
+			h.Config = value
 		}
 	}
 	return h
@@ -34,6 +37,17 @@ var housekeeping = []string{
 	".npm/_logs", ".npm/_cacache", ".npm/_update-notifier-last-checked",
 	".cargo/.package-cache", ".cargo/.package-cache-mutate", ".cargo/.global-cache",
 	".bash_history", ".python_history", ".node_repl_history", ".sqlite_history", ".psql_history", ".lesshst", ".wget-hsts", ".viminfo",
+}
+
+// owns reports whether a folder lies in the person's own, so that a program may
+// make it on the way to something else.
+func (h Housekeeping) owns(path string) bool {
+	for _, own := range []string{h.Home, h.Config} {
+		if own != "" && path != h.Home && Within(path, own) {
+			return true
+		}
+	}
+	return false
 }
 
 // isGitFolder goes by the name that metadata of a repository usually has, also
@@ -54,6 +68,9 @@ func (h Housekeeping) Holds(path string) bool {
 	if h.Cache != "" {
 		places = append(places, h.Cache)
 	}
+	if h.Config != "" {
+		places = append(places, filepath.Join(h.Config, "go", "telemetry"))
+	}
 	if h.Home != "" {
 		places = append(places, filepath.Join(h.Home, ".cache"))
 		for _, name := range housekeeping {
@@ -61,6 +78,6 @@ func (h Housekeeping) Holds(path string) bool {
 		}
 	}
 	return slices.ContainsFunc(places, func(place string) bool {
-		return filepath.IsAbs(place) && (Within(path, place) || path != h.Home && Within(path, h.Home) && Within(place, path))
+		return filepath.IsAbs(place) && (Within(path, place) || Within(place, path) && h.owns(path))
 	})
 }
