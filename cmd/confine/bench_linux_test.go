@@ -161,29 +161,34 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 // confine's init needs.
 func bareBwrap(b *testing.B, m *measured) []string {
 	b.Helper()
-	root, err := sandbox.DeclareRoot(m.work, sandbox.Forbidden{})
+	work, state, tmp := filepath.Join(filepath.Dir(m.work), "bare-work"), filepath.Join(filepath.Dir(m.work), "bare-state"), filepath.Join(filepath.Dir(m.work), "bare-tmp")
+	makeFolders(b, work, state, tmp)
+	root, err := sandbox.DeclareRoot(work, sandbox.Forbidden{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { root.Close() })
-	state, tmp := filepath.Join(filepath.Dir(m.work), "bare-state"), filepath.Join(filepath.Dir(m.work), "bare-tmp")
-	for _, dir := range []string{state, tmp} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			b.Fatal(err)
-		}
-	}
 	policy := sandbox.Policy{Mode: sandbox.WorkspaceWrite, Roots: []*sandbox.Root{root}}
 	var find protect.Finder
 	policy.Protected = find.Find(policy.Roots, sandbox.Forbidden{}).Protected
+	makeFolders(b, policy.Protected...) // what confine covers itself where it does not exist
 	policy.Unreadable = hide.New(hide.Rules{Home: filepath.Join(filepath.Dir(m.work), "home"), Defaults: true, Root: os.Geteuid() == 0}).Find(policy.Roots)
-	launch, err := bwrap.New(bwrap.Options{}).Wrap(local.Request{Policy: policy, Dir: m.work, Tmp: tmp, State: state})
+	launch, err := bwrap.New(bwrap.Options{}).Wrap(local.Request{Policy: policy, Dir: work, Tmp: tmp, State: state})
 	if err != nil {
 		b.Fatal(err)
 	}
 	args := slices.DeleteFunc(slices.Clone(launch.Runner.Args), func(arg string) bool {
 		return arg == "--as-pid-1" || arg == "--json-status-fd" || arg == strconv.Itoa(local.RunnerStatus) || arg == "--"
 	})
-	return append(append([]string{"bwrap"}, args...), "--chdir", m.work, "--")
+	return append(append([]string{"bwrap"}, args...), "--chdir", work, "--")
+}
+
+func makeFolders(b *testing.B, folders ...string) {
+	for _, folder := range folders {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // eachProvider runs a benchmark for each provider that can be used here.
