@@ -62,8 +62,14 @@ func isNullDevice(path text) bool {
 // one looks at a name: its folder can be written and, if the object matters, it is
 // of the same mount and no link that would be followed.
 func (q *quick) one(tid, root int, n name, path text, object, opened bool) bool {
-	if len(path) > 0 && bytes.IndexByte(path, '/') < 0 {
+	for bytes.HasPrefix(path, dotSlash) && len(path) > len(dotSlash) && path[len(dotSlash)] != '/' {
+		path = path[len(dotSlash):]
+	}
+	switch slash := bytes.IndexByte(path, '/'); {
+	case slash < 0 && len(path) > 0:
 		return q.here(tid, n, path, object, opened)
+	case slash > 0 && !object && bytes.IndexByte(path[slash+1:], '/') < 0 && q.below(tid, n, path[:slash], path[slash+1:]):
+		return true
 	}
 	folder, last, ok := q.folder(tid, root, n, path)
 	if !ok {
@@ -91,6 +97,30 @@ func (q *quick) here(tid int, n name, last text, object, opened bool) bool {
 	q.proc[len(q.proc)-1] = '/'
 	q.proc = append(append(q.proc, last...), 0)
 	return q.plain(unix.AT_FDCWD, &q.proc[0], n.follow, opened)
+}
+
+var dotSlash = []byte("./")
+
+// below does the same for a name in a folder where the path starts, if that is
+// no link and the object does not matter. Archives are unpacked so.
+func (q *quick) below(tid int, n name, folder, last text) bool {
+	for _, part := range []text{folder, last} {
+		if len(part) == 0 || string(part) == "." || string(part) == ".." {
+			return false
+		}
+	}
+	if !q.spell(tid, n.dir) {
+		return false
+	}
+	q.proc[len(q.proc)-1] = '/'
+	q.proc = append(append(q.proc, folder...), 0)
+	if statQuickly(unix.AT_FDCWD, &q.proc[0], unix.AT_SYMLINK_NOFOLLOW, &q.stat) != 0 || uint32(q.stat.Mode)&unix.S_IFMT != unix.S_IFDIR {
+		return false
+	}
+	if _, known := q.mounts[q.stat.Mnt_id]; !known {
+		return false // to learn of it by its name would look it up again
+	}
+	return q.writable(unix.AT_FDCWD, q.proc)
 }
 
 // both looks at the two names of a rename or link.
