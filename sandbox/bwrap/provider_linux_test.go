@@ -20,7 +20,7 @@ func TestProviderAlone(t *testing.T) { suite(t, local.Options{NoNamespaces: true
 
 func suite(t *testing.T, o local.Options) {
 	needBubblewrap(t)
-	sandboxtest.Run(t, sandboxtest.Config{NeedsNamespaces: true, Alone: o.NoNamespaces, New: func(state string) (confined, unconfined sandbox.Provider, err error) {
+	sandboxtest.Run(t, sandboxtest.Config{NeedsNamespaces: true, Alone: o.NoNamespaces, Brief: true, New: func(state string) (confined, unconfined sandbox.Provider, err error) {
 		o.StateDir, o.Observer = state, observe.New(observe.Options{})
 		e, err := local.New(bwrap.New(bwrap.Options{}), o)
 		if err != nil {

@@ -22,6 +22,10 @@ type Config struct {
 	// Alone says that the namespaces of a run are not its session's: runs of a
 	// session share no network, and root's commands know no user but root.
 	Alone bool
+
+	// Brief says that only some rows are run unless tests may be slow
+	// (CONFINE_SLOW): starting a command costs such a provider much.
+	Brief bool
 }
 
 // LayerNamespaces is the name by which Facts.Layers must list namespaces.
@@ -55,7 +59,7 @@ func runWorld(t *testing.T, c Config, name string) {
 		w.mustRefuse(t)
 		return
 	}
-	brief := c.Alone && !slow()
+	brief := c.Brief && !slow()
 	tally := &tally{through: map[sandbox.Facet][]string{}, facts: map[sandbox.Facet]sandbox.FacetReport{}}
 	t.Run("refused", func(t *testing.T) {
 		for _, r := range some(refusals, brief) {
@@ -88,8 +92,7 @@ func runWorld(t *testing.T, c Config, name string) {
 	}
 }
 
-// some are the rows that a test runs which need not be complete, because what is
-// tested differs little from what another test runs whole.
+// some are all rows, or every fifth.
 func some[Row any](rows []Row, brief bool) []Row {
 	if !brief {
 		return rows
