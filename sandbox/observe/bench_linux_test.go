@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/confine-dev/confine/sandbox/restrict"
 	"golang.org/x/sys/unix"
 )
 
@@ -161,7 +162,7 @@ func BenchmarkJudging(b *testing.B) {
 	}
 	for _, view := range []bool{true, false} {
 		s := &scene{t: b, view: view, orders: orders{Writable: []string{memory}}}
-		q := newQuick(newBoundary(s.watched(), landlockVersion()))
+		q := newQuick(newBoundary(s.watched(), restrict.Version()))
 		root, err := unix.Open("/", unix.O_PATH, 0)
 		if err != nil {
 			b.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/restrict"
 	"golang.org/x/sys/unix"
 )
 
@@ -39,7 +40,7 @@ func newScene(t *testing.T, view bool) *scene {
 	t.Helper()
 	if view {
 		needNamespaces(t)
-	} else if landlockVersion() < 3 {
+	} else if restrict.Version() < 3 {
 		skip(t, "the kernel has no Landlock of version 3")
 	}
 	top, err := filepath.EvalSymlinks(t.TempDir())

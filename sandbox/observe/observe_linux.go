@@ -6,6 +6,7 @@ import (
 
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/restrict"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,7 +23,7 @@ type Options struct {
 // New returns an observer, which any number of runs may share.
 func New(o Options) local.Observer {
 	if o.Landlock == 0 {
-		o.Landlock = landlockVersion()
+		o.Landlock = restrict.Version()
 	}
 	if o.reaches == nil {
 		o.reaches = sandbox.HostReaches
@@ -43,14 +44,4 @@ func (o *observer) Watch(listener *os.File, run local.Watched) local.Watch {
 	w := prepare(listener, run, o.options)
 	go w.loop()
 	return w
-}
-
-// landlockVersion asks the kernel (landlock_create_ruleset(2)); 0 is none.
-func landlockVersion() int {
-	const versionFlag = 1 // LANDLOCK_CREATE_RULESET_VERSION
-	n, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, versionFlag)
-	if errno != 0 {
-		return 0
-	}
-	return int(n)
 }
