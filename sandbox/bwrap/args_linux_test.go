@@ -17,8 +17,8 @@ var example = view.Plan{
 	Kernel: []string{"/proc/sys", "/proc/irq"},
 	Mounts: []view.Mount{
 		{Path: "/home/me/.cache/go", Source: "/state/s/1/merged", Writable: true},
-		{Path: "/home/me/work", Source: "/home/me/work", Writable: true, Root: &sandbox.Root{}},
-		{Path: "/home/me/work/.envrc", Source: "/home/me/work/.envrc", File: true},
+		{Path: "/home/me/project", Source: "/home/me/project", Writable: true, Root: &sandbox.Root{}},
+		{Path: "/home/me/project/.envrc", Source: "/home/me/project/.envrc", File: true},
 		{Path: "/run/current-system", Source: "/run/current-system"},
 		{Path: "/tmp", Source: "/state/s/tmp", Writable: true},
 		{Path: "/tmp/other", Source: "/tmp/other", Writable: true, Root: &sandbox.Root{}},
@@ -31,7 +31,7 @@ const (
 	rootsOwn   = "--cap-add CAP_CHOWN --cap-add CAP_DAC_OVERRIDE --cap-add CAP_FOWNER --cap-add CAP_FSETID "
 	hidden     = "--ro-bind / / --perms 0755 --size 65536 --tmpfs /home/me/.local/state/confine --perms 0755 --size 65536 --tmpfs /run "
 	devAndProc = "--dev /dev --perms 1777 --size 1000 --tmpfs /dev/shm --proc /proc --ro-bind /proc/sys /proc/sys --ro-bind /proc/irq /proc/irq "
-	mounted    = "--bind /state/s/1/merged /home/me/.cache/go --bind /home/me/work /home/me/work --ro-bind /home/me/work/.envrc /home/me/work/.envrc " +
+	mounted    = "--bind /state/s/1/merged /home/me/.cache/go --bind /home/me/project /home/me/project --ro-bind /home/me/project/.envrc /home/me/project/.envrc " +
 		"--ro-bind /run/current-system /run/current-system --bind /state/s/tmp /tmp --bind /tmp/other /tmp/other "
 	closed = "--remount-ro /home/me/.local/state/confine --remount-ro /run --remount-ro /dev --"
 )
@@ -62,18 +62,18 @@ func TestArguments(t *testing.T) {
 			begin + "--unshare-all --share-net " + dropped + "--ro-bind / / " + devAndProc +
 				"--perms 1777 --size 400 --tmpfs /tmp --remount-ro /dev --"},
 		{"with the person's own paths", arguments{request: inSession, plan: &example,
-			extra: extras{readOnly: []shown{{"/home/me/work/vendor", false}}, devices: []string{"/dev/kvm"}}},
+			extra: extras{readOnly: []shown{{"/home/me/project/vendor", false}}, devices: []string{"/dev/kvm"}}},
 			begin + "--unshare-all --share-net " + dropped + hidden +
 				"--dev /dev --perms 1777 --size 1000 --tmpfs /dev/shm --dev-bind /dev/kvm /dev/kvm " +
 				"--proc /proc --ro-bind /proc/sys /proc/sys --ro-bind /proc/irq /proc/irq " + mounted +
-				"--ro-bind /home/me/work/vendor /home/me/work/vendor " + closed},
+				"--ro-bind /home/me/project/vendor /home/me/project/vendor " + closed},
 		{"with a path of the person's deeper down", arguments{request: inSession, plan: &example,
-			extra: extras{readOnly: []shown{{"/home/me/work/a/b/vendor", false}, {"/home/me/work/a/c", true}, {"/opt/a/b", false}}}},
+			extra: extras{readOnly: []shown{{"/home/me/project/a/b/vendor", false}, {"/home/me/project/a/c", true}, {"/opt/a/b", false}}}},
 			begin + "--unshare-all --share-net " + dropped + hidden + devAndProc +
-				"--bind /state/s/1/merged /home/me/.cache/go --bind /home/me/work /home/me/work --ro-bind /home/me/work/.envrc /home/me/work/.envrc " +
-				"--bind /home/me/work/a /home/me/work/a --bind /home/me/work/a/b /home/me/work/a/b " +
+				"--bind /state/s/1/merged /home/me/.cache/go --bind /home/me/project /home/me/project --ro-bind /home/me/project/.envrc /home/me/project/.envrc " +
+				"--bind /home/me/project/a /home/me/project/a --bind /home/me/project/a/b /home/me/project/a/b " +
 				"--ro-bind /run/current-system /run/current-system --bind /state/s/tmp /tmp --bind /tmp/other /tmp/other " +
-				"--ro-bind /home/me/work/a/b/vendor /home/me/work/a/b/vendor --ro-bind /home/me/work/a/c /home/me/work/a/c --ro-bind /opt/a/b /opt/a/b " + closed},
+				"--ro-bind /home/me/project/a/b/vendor /home/me/project/a/b/vendor --ro-bind /home/me/project/a/c /home/me/project/a/c --ro-bind /opt/a/b /opt/a/b " + closed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.args.version == (version{}) {

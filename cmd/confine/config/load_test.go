@@ -55,17 +55,17 @@ network_access = true
 
 func TestLoadWhatIsHidden(t *testing.T) {
 	requireUnix(t)
-	got, err := Load(writeSettings(t, "deny_read = [\"~/work/keys/\", '/srv/a \"b\"']\ndeny_read_defaults = false\n"))
+	got, err := Load(writeSettings(t, "deny_read = [\"~/private/keys/\", '/opt/a \"b\"']\ndeny_read_defaults = false\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.DenyReadDefaults || !slices.Equal(got.DenyRead, []string{"~/work/keys", `/srv/a "b"`}) {
+	if got.DenyReadDefaults || !slices.Equal(got.DenyRead, []string{"~/private/keys", `/opt/a "b"`}) {
 		t.Errorf("got %+v", got)
 	}
-	if paths := got.Hidden("/home/me"); !slices.Equal(paths, []string{"/home/me/work/keys", `/srv/a "b"`}) {
+	if paths := got.Hidden("/home/me"); !slices.Equal(paths, []string{"/home/me/private/keys", `/opt/a "b"`}) {
 		t.Errorf("hidden are %q", paths)
 	}
-	if paths := got.Hidden(""); !slices.Equal(paths, []string{`/srv/a "b"`}) {
+	if paths := got.Hidden(""); !slices.Equal(paths, []string{`/opt/a "b"`}) {
 		t.Errorf("without a home folder hidden are %q", paths)
 	}
 }
@@ -114,7 +114,7 @@ func TestLoadPaths(t *testing.T) {
 bwrap_path = "/opt/bin/bwrap"
 bwrap_ro_roots = [
 	"/opt/data/", # a comment
-	'/srv/a "b"',
+	'/opt/a "b"',
 ]
 bwrap_dev_roots = ["/dev/kvm"]
 `)
@@ -122,7 +122,7 @@ bwrap_dev_roots = ["/dev/kvm"]
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !got.PreferBwrap || got.BwrapPath != "/opt/bin/bwrap" || !slices.Equal(got.BwrapReadOnly, []string{"/opt/data", `/srv/a "b"`}) ||
+	if !got.PreferBwrap || got.BwrapPath != "/opt/bin/bwrap" || !slices.Equal(got.BwrapReadOnly, []string{"/opt/data", `/opt/a "b"`}) ||
 		!slices.Equal(got.BwrapDevices, []string{"/dev/kvm"}) {
 		t.Errorf("got %+v", got)
 	}
