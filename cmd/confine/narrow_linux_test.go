@@ -71,26 +71,7 @@ func TestEditorAddsOneFile(t *testing.T) {
 	file, sibling := outsideFiles(t)
 	w := newWorld(t)
 	e := startServe(t, w)
-	request := func(id int, method string, params any) {
-		message, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.send(string(message))
-	}
-	result := func(id int) (r proto.RunResult) {
-		answer := e.answer(fmt.Sprint(id))
-		if err := json.Unmarshal(answer["result"], &r); err != nil {
-			t.Fatalf("%v: error %s", err, answer["error"])
-		}
-		return r
-	}
-	request(1, proto.MethodInitialize, map[string]any{
-		"capabilities":     map[string]any{"experimental": map[string]any{"confine": proto.ClientConfine{ProtocolVersion: 1, Approval: true}}},
-		"workspaceFolders": []proto.WorkspaceFolder{{URI: fileURI(w.work), Name: "work"}},
-	})
-	e.answer("1")
-	e.send(`{"jsonrpc":"2.0","method":"initialized","params":{}}`)
+	request, result := grantsEditor(t, e, w)
 
 	command := fmt.Sprintf("echo more >> %s; echo more >> %s; cat %s", sibling, file, file)
 	request(2, proto.MethodRunCommand, proto.RunCommandParams{Command: fmt.Sprintf("echo x > %s", file), RunID: "one"})
@@ -154,26 +135,7 @@ func TestEditorAsksForACredential(t *testing.T) {
 		}
 	}
 	e := startServe(t, w)
-	request := func(id int, method string, params any) {
-		message, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.send(string(message))
-	}
-	result := func(id int) (r proto.RunResult) {
-		answer := e.answer(fmt.Sprint(id))
-		if err := json.Unmarshal(answer["result"], &r); err != nil {
-			t.Fatalf("%v: error %s", err, answer["error"])
-		}
-		return r
-	}
-	request(1, proto.MethodInitialize, map[string]any{
-		"capabilities":     map[string]any{"experimental": map[string]any{"confine": proto.ClientConfine{ProtocolVersion: 1, Approval: true}}},
-		"workspaceFolders": []proto.WorkspaceFolder{{URI: fileURI(w.work), Name: "work"}},
-	})
-	e.answer("1")
-	e.send(`{"jsonrpc":"2.0","method":"initialized","params":{}}`)
+	request, result := grantsEditor(t, e, w)
 
 	request(2, proto.MethodRunCommand, proto.RunCommandParams{Command: fmt.Sprintf("cat %s %s", token, sibling), RunID: "first"})
 	first := result(2)
@@ -199,4 +161,31 @@ func TestEditorAsksForACredential(t *testing.T) {
 		t.Errorf("stdout %q, sandbox %+v, escalation %+v", again.Stdout.Text, again.Sandbox, again.Escalation)
 	}
 	e.leave()
+}
+
+// grantsEditor greets the server as an editor that shows questions, and returns what
+// sends a request and what waits for the result of a run.
+func grantsEditor(t *testing.T, e *editor, w world) (request func(id int, method string, params any), result func(id int) proto.RunResult) {
+	t.Helper()
+	request = func(id int, method string, params any) {
+		message, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.send(string(message))
+	}
+	result = func(id int) (r proto.RunResult) {
+		answer := e.answer(fmt.Sprint(id))
+		if err := json.Unmarshal(answer["result"], &r); err != nil {
+			t.Fatalf("%v: error %s", err, answer["error"])
+		}
+		return r
+	}
+	request(1, proto.MethodInitialize, map[string]any{
+		"capabilities":     map[string]any{"experimental": map[string]any{"confine": proto.ClientConfine{ProtocolVersion: 1, Approval: true}}},
+		"workspaceFolders": []proto.WorkspaceFolder{{URI: fileURI(w.work), Name: "work"}},
+	})
+	e.answer("1")
+	e.send(`{"jsonrpc":"2.0","method":"initialized","params":{}}`)
+	return request, result
 }
