@@ -341,7 +341,7 @@ func (e *Engine) spawnRunner(spec sandbox.Spec, program resolved, l *Launch, s *
 	if err := p.openRunner(); err != nil {
 		return nil, nil, err
 	}
-	compiled, image, err := e.compileRunner(spec, program, l, s, p, filter)
+	compiled, image, names, err := e.compileRunner(spec, program, l, s, p, filter)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -351,7 +351,7 @@ func (e *Engine) spawnRunner(spec sandbox.Spec, program resolved, l *Launch, s *
 		return nil, nil, err
 	}
 	p.closeChildEnds()
-	leader := &initLeader{pid: pid, pidfd: -1, status: p.takeStatus(), engine: e, orders: insideRunner(spec, program, l, filter).names()}
+	leader := &initLeader{pid: pid, pidfd: -1, status: p.takeStatus(), engine: e, orders: names}
 	count := 1
 	if filter != nil {
 		count = 2

@@ -71,12 +71,13 @@ const (
 
 // compileRunner makes the program of a child that becomes a runner. The command,
 // its arguments and its environment travel in the init's image, so that a runner
-// has none and shows none. image is to be closed after the child was spawned.
-func (e *Engine) compileRunner(spec sandbox.Spec, program resolved, l *Launch, s *session, p *pipes, filter []unix.SockFilter) (_ *program, image *os.File, _ error) {
+// has none and shows none. image is to be closed after the child was spawned;
+// names are what the calls of its orders are called.
+func (e *Engine) compileRunner(spec sandbox.Spec, program resolved, l *Launch, s *session, p *pipes, filter []unix.SockFilter) (_ *program, image *os.File, names []string, _ error) {
 	inside := insideRunner(spec, program, l, filter)
 	image, err := openInit(orders{script: inside, path: program.path, argv: program.argv, envp: environment(spec.Env, l.Env, l.Defaults)})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	script := &Script{}
 	script.Call("letting go of the server's end", unix.SYS_CLOSE, Int(e.life.Fd()))
@@ -109,11 +110,11 @@ func (e *Engine) compileRunner(spec sandbox.Spec, program resolved, l *Launch, s
 	args, err := texts(argv)
 	if err != nil {
 		image.Close()
-		return nil, nil, fmt.Errorf("the arguments of %s hold a NUL byte: %w", l.Runner.Name, err)
+		return nil, nil, nil, fmt.Errorf("the arguments of %s hold a NUL byte: %w", l.Runner.Name, err)
 	}
 	none, _ := texts(nil)
 	script.Call("executing "+l.Runner.Name, unix.SYS_EXECVEAT, Result(runner), Text(""), args, none, Int(unix.AT_EMPTY_PATH))
-	return newProgram(script, -1, 0), image, nil
+	return newProgram(script, -1, 0), image, inside.names(), nil
 }
 
 // insideRunner is what the init does in what a runner made.
