@@ -99,9 +99,7 @@ func (w *Wrapper) restrict(l *local.Launch, plan *view.Plan, extra extras, keep 
 		if policy.Network {
 			rules.Scopes |= restrict.ScopeAbstract // else a network namespace does the same
 		}
-		// Away from the low numbers, one of which it is to be given.
-		l.Ruleset = inside.Call("keeping the ruleset", unix.SYS_FCNTL, local.Result(rules.Create(inside)), local.Int(unix.F_DUPFD_CLOEXEC), local.Int(64))
-		l.HasRuleset = true
+		l.Ruleset, l.HasRuleset = rules.Create(inside), true
 	}
 	restrict.DropPrivileges(inside, numbers(keep))
 	restrict.InstallFilter(inside, restrict.Refusals())

@@ -123,7 +123,9 @@ func insideRunner(spec sandbox.Spec, program resolved, l *Launch, filter []unix.
 	s.blockSignals()
 	base := s.Append(&l.Runner.Inside)
 	if l.HasRuleset {
-		s.Call("placing the ruleset", unix.SYS_DUP3, Result(base+l.Ruleset), Int(fdRuleset), Int(0))
+		// It may have that number already, and dup3 refuses what changes nothing.
+		kept := s.Call("keeping the ruleset", unix.SYS_FCNTL, Result(base+l.Ruleset), Int(unix.F_DUPFD_CLOEXEC), Int(fdHigh))
+		s.Call("placing the ruleset", unix.SYS_DUP3, Result(kept), Int(fdRuleset), Int(0))
 	}
 	for i := range 3 {
 		s.Call("placing the command's streams", unix.SYS_DUP3, Int(fdStreams+i), Int(i), Int(0))
