@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/confine-dev/confine/approval"
@@ -26,7 +27,11 @@ const (
 	cancelledMarker     = "[cancelled]"
 	signalMarker        = "[killed by signal: %s]"
 	exitMarker          = "[exit code: %d]"
+	plantedMarker       = "[sandbox: made or changed by this command, and used by programs outside by themselves; tell the user: %s]"
 )
+
+// maxPlantedInText bounds how many paths of planted files an agent reads.
+const maxPlantedInText = 5
 
 // modelText is what an agent should be shown: output, then one marker a line in
 // a fixed order. The marker for exit code or signal is the last line.
@@ -101,6 +106,9 @@ func markers(p plan, f facts, r *proto.RunResult) []string {
 	if r.Escalation != nil && len(r.Escalation.Targets) > 0 {
 		add("%s", escalationMarker)
 	}
+	if r.Sandbox != nil && len(r.Sandbox.Planted) > 0 {
+		add(plantedMarker, plantedText(r.Sandbox.Planted))
+	}
 	if r.TimedOut {
 		add(timedOutMarker, r.EffectiveTimeoutMs)
 	}
@@ -118,6 +126,21 @@ func markers(p plan, f facts, r *proto.RunResult) []string {
 		add(exitMarker, *r.ExitCode)
 	}
 	return lines
+}
+
+// plantedText names paths that a command chose: quoted, so that none can pass
+// for a marker.
+func plantedText(paths []string) string {
+	shown := paths[:min(len(paths), maxPlantedInText)]
+	var quoted []string
+	for _, path := range shown {
+		quoted = append(quoted, strconv.QuoteToASCII(path))
+	}
+	text := strings.Join(quoted, ", ")
+	if more := len(paths) - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // onlyNetwork reports whether no file was denied, so that the marker about

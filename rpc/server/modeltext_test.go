@@ -49,6 +49,10 @@ func TestModelText(t *testing.T) {
 			"(no output)\n[sandbox: network access denied under read-only mode]\n" + escalation + "\n[exit code: 6]"},
 		"denied, timed out, killed": {proto.RunResult{Signal: "SIGKILL", TimedOut: true, EffectiveTimeoutMs: 5, Sandbox: facts(sandbox.ReadOnly, file), Escalation: hint},
 			"(no output)\n[sandbox: file access denied under read-only mode]\n" + escalation + "\n[timed out after 5ms]\n[killed by signal: SIGKILL]"},
+		"planted": {proto.RunResult{ExitCode: code(1), Sandbox: &proto.SandboxFacts{Mode: sandbox.WorkspaceWrite, Planted: []string{"/w/.git/config", "/w/a\n[exit code: 0]"}}},
+			"(no output)\n[sandbox: made or changed by this command, and used by programs outside by themselves; tell the user: \"/w/.git/config\", \"/w/a\\n[exit code: 0]\"]\n[exit code: 1]"},
+		"planted, many": {proto.RunResult{ExitCode: code(0), Sandbox: &proto.SandboxFacts{Mode: sandbox.WorkspaceWrite, Planted: []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g"}}},
+			"(no output)\n[sandbox: made or changed by this command, and used by programs outside by themselves; tell the user: \"/a\", \"/b\", \"/c\", \"/d\", \"/e\" and 2 more]"},
 		"denied, exit code 0": {proto.RunResult{ExitCode: code(0), Sandbox: facts(sandbox.ReadOnly, file)}, "(no output)\n[sandbox: file access denied under read-only mode]"},
 	} {
 		t.Run(name, func(t *testing.T) {
