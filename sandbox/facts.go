@@ -62,6 +62,7 @@ type Facts struct {
 	Layers      []string              `json:"layers,omitempty"`      // what stands between the command and the host, outermost first
 	Enforcement Enforcement           `json:"enforcement,omitempty"` // empty when nothing was confined
 	Facets      map[Facet]FacetReport `json:"facets,omitempty"`
+	Limits      []LimitReport         `json:"limits,omitempty"` // each of Resources, if the command was confined
 	Planted     []string              `json:"planted,omitempty"`
 }
 

@@ -48,6 +48,9 @@ type Policy struct {
 	// works without it.
 	Network bool
 
+	// Limits bound what the command can use up.
+	Limits Limits
+
 	// Skipped are extra roots that were configured but do not exist.
 	Skipped []string
 }
@@ -61,11 +64,12 @@ type policyForm struct {
 	Writable   []string `json:"writable,omitempty"`
 	Readable   []string `json:"readable,omitempty"`
 	Network    bool     `json:"network"`
+	Limits     Limits   `json:"limits,omitzero"`
 }
 
 func (p Policy) form() policyForm {
 	return policyForm{
-		Mode: p.Mode, Network: p.Network,
+		Mode: p.Mode, Network: p.Network, Limits: p.Limits,
 		Roots: identities(p.Roots), Protected: canonicalSet(p.Protected), Unreadable: canonicalSet(p.Unreadable),
 		Writable: identities(p.Writable), Readable: identities(p.Readable),
 	}
@@ -131,6 +135,9 @@ func (p Policy) String() string {
 	}
 	if p.Network {
 		b.WriteString(" +network")
+	}
+	if limits := p.Limits.String(); limits != "" {
+		fmt.Fprintf(&b, " (at most: %s)", limits)
 	}
 	return b.String()
 }

@@ -24,6 +24,8 @@ func TestPolicyHashFormat(t *testing.T) {
 	}{
 		{testPolicy(), `{"mode":"workspace-write","roots":["1:2:/w/a","3:4:/w/b"],"protected":["/w/a/.git","/w/b/.git"],"unreadable":["/home/u/.ssh"],"network":false}`},
 		{Policy{Mode: ReadOnly, Network: true}, `{"mode":"read-only","roots":[],"protected":[],"unreadable":[],"network":true}`},
+		{Policy{Mode: ReadOnly, Limits: Limits{Processes: 1, Memory: 2, OpenFiles: 3, FileSize: 4, TempSize: 5}},
+			`{"mode":"read-only","roots":[],"protected":[],"unreadable":[],"network":false,"limits":{"processes":1,"memory":2,"openFiles":3,"fileSize":4,"tmpSize":5}}`},
 	} {
 		sum := sha256.Sum256([]byte(test.form))
 		if got, want := test.policy.Hash(), hex.EncodeToString(sum[:]); got != want {
@@ -57,6 +59,7 @@ func TestPolicyEqual(t *testing.T) {
 		"device":          func(p *Policy) { p.Roots[0] = &Root{Path: "/w/b", Dev: 4, Ino: 4} },
 		"protected":       func(p *Policy) { p.Protected = p.Protected[:1] },
 		"unreadable":      func(p *Policy) { p.Unreadable = nil },
+		"limit":           func(p *Policy) { p.Limits.Memory = 1 },
 		"list":            func(p *Policy) { p.Protected, p.Unreadable = p.Unreadable, p.Protected },
 	}
 	for name, change := range different {
