@@ -123,8 +123,11 @@ func usable(caches []Cache, roots []*sandbox.Root) []Cache {
 func cacheVariables(writable []Cache, tmp string) map[string]string {
 	variables := map[string]string{}
 	for _, c := range toolCaches() {
+		if c.variable == "" {
+			continue
+		}
 		real, err := filepath.EvalSymlinks(c.path)
-		if c.variable != "" && (err != nil || !slices.ContainsFunc(writable, func(w Cache) bool { return w.Path == real })) {
+		if err != nil || !slices.ContainsFunc(writable, func(w Cache) bool { return w.Path == real }) {
 			variables[c.variable] = filepath.Join(tmp, ".cache", c.name)
 		}
 	}

@@ -3,6 +3,7 @@ package local
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -72,10 +73,9 @@ type Ref int
 
 // Arg is one argument of a call.
 type Arg struct {
-	value uintptr
+	value uintptr        // of a result: its Ref
 	addr  unsafe.Pointer // the argument is this address
-	size  int            // of what lies there; 0: it cannot be carried away
-	ref   Ref
+	size  uint32         // of what lies there; 0: it cannot be carried away
 	isRef bool
 }
 
@@ -96,14 +96,14 @@ func Int[T ~int | ~uintptr | ~uint32 | ~uint64 | ~int64 | ~int32](n T) Arg {
 }
 
 // Bytes is the address of b, which the call may change.
-func Bytes(b []byte) Arg { return Arg{addr: unsafe.Pointer(&b[0]), size: len(b)} }
+func Bytes(b []byte) Arg { return Arg{addr: unsafe.Pointer(&b[0]), size: uint32(len(b))} }
 
 // Text is the address of s with a NUL behind it. A text with a NUL inside
 // would name another file; callers check that before.
 func Text(s string) Arg { return Bytes(append([]byte(s), 0)) }
 
 // Struct is the address of *v, which holds no pointers (see Point).
-func Struct[T any](v *T) Arg { return Arg{addr: unsafe.Pointer(v), size: int(unsafe.Sizeof(*v))} }
+func Struct[T any](v *T) Arg { return Arg{addr: unsafe.Pointer(v), size: uint32(unsafe.Sizeof(*v))} }
 
 // Point stores the address of target in the first 8 bytes of at.
 func (s *Script) Point(at, target []byte) {
@@ -121,7 +121,7 @@ func texts(list []string) (Arg, error) {
 }
 
 // Result is what an earlier call returned.
-func Result(r Ref) Arg { return Arg{ref: r, isRef: true} }
+func Result(r Ref) Arg { return Arg{value: uintptr(r), isRef: true} }
 
 // Call adds a system call. what completes the sentence "… failed".
 func (s *Script) Call(what string, nr uintptr, args ...Arg) Ref {
@@ -130,6 +130,9 @@ func (s *Script) Call(what string, nr uintptr, args ...Arg) Ref {
 	s.calls = append(s.calls, c)
 	return Ref(len(s.calls) - 1)
 }
+
+// Grow makes room for n more calls, of which a launch has hundreds.
+func (s *Script) Grow(n int) { s.calls = slices.Grow(s.calls, n) }
 
 // Ignore lets the last call fail with errno.
 func (s *Script) Ignore(errno syscall.Errno) { s.calls[len(s.calls)-1].ignore = errno }
@@ -148,10 +151,11 @@ func (s *Script) Expect(got, want []byte) {
 // its references.
 func (s *Script) Append(other *Script) Ref {
 	base := Ref(len(s.calls))
+	s.Grow(len(other.calls))
 	for _, c := range other.calls {
 		for i := range c.args {
 			if c.args[i].isRef {
-				c.args[i].ref += base
+				c.args[i].value += uintptr(base)
 			}
 		}
 		s.calls = append(s.calls, c)
@@ -199,7 +203,7 @@ func (s *Script) ops() []op {
 		for j, a := range c.args {
 			switch {
 			case a.isRef:
-				o.a[j], o.ref = uintptr(a.ref), o.ref|1<<j
+				o.a[j], o.ref = a.value, o.ref|1<<j
 			case a.addr != nil:
 				o.a[j], o.keep[j] = uintptr(a.addr), a.addr
 			default:

@@ -88,7 +88,7 @@ func regionsOf(calls []call, points []point) ([]region, error) {
 			if a.addr != nil && a.size == 0 {
 				return nil, fmt.Errorf("%s: an argument cannot be carried", c.what)
 			}
-			add(a.addr, a.size)
+			add(a.addr, int(a.size))
 		}
 		if c.patch != nil {
 			add(unsafe.Pointer(&c.patch[0]), 4)
@@ -152,7 +152,7 @@ func (l *layout) carry(offset int, c call) {
 	for i, a := range c.args {
 		switch {
 		case a.isRef:
-			fields[1+i], fields[7] = uint64(a.ref), fields[7]|1<<i
+			fields[1+i], fields[7] = uint64(a.value), fields[7]|1<<i
 		case a.addr != nil:
 			fields[1+i] = l.carried((*byte)(a.addr))
 		default:

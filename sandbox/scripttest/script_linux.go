@@ -47,7 +47,7 @@ func Steps(t *testing.T, s *local.Script) []Step {
 			arg := call.FieldByName("args").Index(j)
 			st.Args[j] = Argument{Number: uintptr(arg.FieldByName("value").Uint()), addr: arg.FieldByName("addr").UnsafePointer(), Ref: -1}
 			if arg.FieldByName("isRef").Bool() {
-				st.Args[j].Ref = int(arg.FieldByName("ref").Int())
+				st.Args[j].Ref = int(arg.FieldByName("value").Uint())
 			}
 		}
 		list = append(list, st)
