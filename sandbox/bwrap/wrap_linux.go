@@ -102,7 +102,7 @@ func (w *Wrapper) restrict(l *local.Launch, plan *view.Plan, extra extras, keep 
 		l.Ruleset, l.HasRuleset = rules.Create(inside), true
 	}
 	restrict.DropPrivileges(inside, numbers(keep))
-	restrict.InstallFilter(inside, restrict.Refusals())
+	restrict.InstallRefusals(inside)
 }
 
 // compare makes sure that bubblewrap, which looks names up again, found what was

@@ -48,6 +48,7 @@ func (w *Wrapper) inside(l *local.Launch, r local.Request) error {
 	if err != nil {
 		return err
 	}
+	l.Prepare.Grow(256) // about as many as a view takes
 	writer{s: &l.Prepare, plan: plan}.write()
 	l.Env["TMPDIR"] = "/tmp"
 	l.Writable = plan.Writable()
@@ -61,7 +62,7 @@ func (w *Wrapper) inside(l *local.Launch, r local.Request) error {
 		keep = restrict.RootKeeps
 	}
 	restrict.DropPrivileges(&l.Confine, keep)
-	restrict.InstallFilter(&l.Confine, restrict.Refusals())
+	restrict.InstallRefusals(&l.Confine)
 	return nil
 }
 

@@ -2,7 +2,7 @@ package restrict
 
 import (
 	"encoding/binary"
-	"runtime"
+	"sync"
 	"syscall"
 
 	"github.com/confine-dev/confine/sandbox/local"
@@ -119,84 +119,18 @@ func NoInternet() []Case {
 	return []Case{{unix.SYS_SOCKET, []Condition{Differs(0, unix.AF_UNIX), Differs(0, unix.AF_NETLINK)}, Refuse(unix.EACCES)}}
 }
 
-// Offsets in struct seccomp_data (seccomp(2)).
-const (
-	dataNumber = 0
-	dataArch   = 4
-	dataArgs   = 16
-)
+// InstallRefusals adds the call that installs a filter of Refusals for good. It is
+// that of every run with namespaces, and assembled once.
+func InstallRefusals(s *local.Script) { install(s, refusals()) }
 
-// auditArch are the values of seccomp_data.arch (linux/audit.h).
-var auditArch = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
+var refusals = sync.OnceValue(func() []unix.SockFilter { return Assemble(Refusals()) })
 
-// x32Bit marks calls of the x32 ABI on amd64; no call of arm64 has it.
-const x32Bit = 0x40000000
+// InstallFilter does the same with other cases.
+func InstallFilter(s *local.Script, list []Case) { install(s, Assemble(list)) }
 
-// Assemble makes the program of a filter for this machine, which allows what no
-// case speaks of. Calls of another architecture do not exist (ENOSYS): their
-// numbers mean other things.
-func Assemble(list []Case) []unix.SockFilter { return assemble(list, auditArch[runtime.GOARCH]) }
-
-func assemble(list []Case, arch uint32) []unix.SockFilter {
-	const (
-		load = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
-		eq   = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
-		ge   = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
-		and  = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
-		ret  = unix.BPF_RET | unix.BPF_K
-	)
-	absent := unix.SockFilter{Code: ret, K: uint32(Refuse(unix.ENOSYS))}
-	program := []unix.SockFilter{
-		{Code: load, K: dataArch},
-		{Code: eq, K: arch, Jt: 1},
-		absent,
-		{Code: load, K: dataNumber},
-		{Code: ge, K: x32Bit, Jf: 1},
-		absent,
-	}
-	for _, r := range list {
-		var block []unix.SockFilter
-		left := 3 * len(r.When) // instructions up to the action
-		for _, c := range r.When {
-			left -= 3
-			test := unix.SockFilter{Code: eq, K: c.value}
-			if skip := uint8(left + 1); c.not {
-				test.Jt = skip
-			} else {
-				test.Jf = skip
-			}
-			block = append(block, unix.SockFilter{Code: load, K: argument(c.arg)}, unix.SockFilter{Code: and, K: c.mask}, test)
-		}
-		block = append(block, unix.SockFilter{Code: ret, K: uint32(r.Do)})
-		if len(r.When) > 0 {
-			block = append(block, unix.SockFilter{Code: load, K: dataNumber})
-		}
-		program = append(program, unix.SockFilter{Code: eq, K: uint32(r.Call), Jf: uint8(len(block))})
-		program = append(program, block...)
-	}
-	return append(program, unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_ALLOW})
-}
-
-// argument is the offset of the low half of an argument on little-endian
-// machines, which all supported ones are.
-func argument(n int) uint32 { return dataArgs + 8*uint32(n) }
-
-// Code is a program as the kernel reads it: struct sock_filter, one after the
-// other.
-func Code(program []unix.SockFilter) []byte {
-	code := make([]byte, 0, len(program)*unix.SizeofSockFilter)
-	for _, in := range program {
-		code = binary.NativeEndian.AppendUint16(code, in.Code)
-		code = append(code, in.Jt, in.Jf)
-		code = binary.NativeEndian.AppendUint32(code, in.K)
-	}
-	return code
-}
-
-// InstallFilter adds the call that installs a filter for good. Without
-// CAP_SYS_ADMIN it needs no_new_privs, which DropPrivileges sets.
-func InstallFilter(s *local.Script, list []Case) {
-	program := Assemble(list)
+// install needs no_new_privs, which DropPrivileges sets, where there is no
+// CAP_SYS_ADMIN.
+func install(s *local.Script, program []unix.SockFilter) {
 	code := Code(program)
 	fprog := make([]byte, 16) // struct sock_fprog: how many instructions, and where they are
 	binary.NativeEndian.PutUint16(fprog, uint16(len(program)))

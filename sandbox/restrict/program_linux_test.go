@@ -44,9 +44,9 @@ func TestCodeIsWhatTheKernelReads(t *testing.T) {
 	}
 }
 
-func TestInstallFilter(t *testing.T) {
+func TestInstallRefusals(t *testing.T) {
 	var s local.Script
-	InstallFilter(&s, Refusals())
+	InstallRefusals(&s)
 	list := scripttest.Steps(t, &s)
 	if len(list) != 1 || list[0].Call != unix.SYS_SECCOMP || list[0].Args[0].Number != 1 || list[0].Args[1].Number != 0 || list[0].Ignores != 0 {
 		t.Fatalf("the calls are %+v", list) // SECCOMP_SET_MODE_FILTER, no flags
