@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // Root is a folder declared writable. It is canonical and pinned when it is
@@ -147,7 +146,7 @@ func Within(path, folder string) bool {
 	if path == folder || folder == "/" {
 		return true
 	}
-	return strings.HasPrefix(path, folder+string(filepath.Separator))
+	return len(path) > len(folder) && path[len(folder)] == filepath.Separator && path[:len(folder)] == folder
 }
 
 func (r *Root) identity() string { return fmt.Sprintf("%d:%d:%s", r.Dev, r.Ino, r.Path) }

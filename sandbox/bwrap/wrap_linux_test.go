@@ -226,7 +226,7 @@ func TestCachesWithPlaces(t *testing.T) {
 	if err := os.WriteFile(granted, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r := local.Request{Namespaces: true, Tmp: "/var/tmp", Policy: sandbox.Policy{Mode: sandbox.WorkspaceWrite}}
+	r := local.Request{Namespaces: true, State: filepath.Join(dir, "state"), Tmp: "/var/tmp", Policy: sandbox.Policy{Mode: sandbox.WorkspaceWrite}}
 	r.Policy.Unreadable = []string{filepath.Join(dir, "d", "secret")}
 	for _, cache := range []string{"a", "b", "c", "d"} {
 		r.Caches = append(r.Caches, local.Cache{Path: filepath.Join(dir, cache), Layer: "/layers/" + cache})

@@ -68,15 +68,7 @@ func outermost(folders []string, tmp string) []string {
 
 func existing(paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
-		_, err := os.Lstat(path)
+		_, err := kindOf(path)
 		return err != nil
 	})
-}
-
-// real follows links; a path that leads nowhere stays as it is.
-func real(path string) string {
-	if path, err := filepath.EvalSymlinks(path); err == nil {
-		return path
-	}
-	return path
 }

@@ -90,23 +90,22 @@ func (b *builder) caches() {
 func (b *builder) visible() {
 	ordinary := func(mode os.FileMode) bool { return mode.IsDir() || mode.IsRegular() }
 	for _, path := range b.request.Visible {
-		b.show(path, ordinary)
+		b.show(real(path), ordinary)
 	}
 	for _, path := range systemPaths {
-		if !b.masked(real(path)) {
+		if path = real(path); !b.masked(path) {
 			b.show(path, ordinary)
 		}
 	}
 	// A folder here would be one of host services, and what is to be unreadable
 	// is not to be had by running it.
-	if !b.masked(real(b.request.Program)) {
-		b.show(b.request.Program, func(mode os.FileMode) bool { return mode.IsRegular() && mode&0o111 != 0 })
+	if program := real(b.request.Program); !b.masked(program) {
+		b.show(program, func(mode os.FileMode) bool { return mode.IsRegular() && mode&0o111 != 0 })
 	}
 }
 
-// show shows what a path leads to, if it is hidden and of an accepted mode.
+// show shows what is at a canonical path, if it is hidden and of an accepted mode.
 func (b *builder) show(path string, accept func(os.FileMode) bool) {
-	path = real(path)
 	m, ok := b.around(path)
 	switch {
 	case slices.Contains(b.plan.covers(), path):

@@ -3,7 +3,6 @@ package view
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,6 +23,10 @@ import (
 //
 // The error says that something is there but cannot be protected.
 func (b *builder) protected() error {
+	var stand *sandbox.Root // what is shown in place of empty folders
+	if b.request.Cover != "" {
+		stand, _ = identify(b.request.Cover)
+	}
 	for _, path := range slices.Sorted(slices.Values(b.request.Policy.Protected)) {
 		if outer, ok := b.around(path); !ok || !outer.Writable || !outer.own() || b.lifted(path) {
 			continue
@@ -39,10 +42,8 @@ func (b *builder) protected() error {
 			return fmt.Errorf("%s cannot be protected: %w", strconv.Quote(path), err)
 		}
 		m := Mount{Path: path, Source: path, File: held.File, Root: held, Why: why("protecting", path)}
-		if stand := b.request.Cover; stand != "" && !held.File && isEmpty(path) {
-			if shown, err := identify(stand); err == nil {
-				m.Source, m.Root = stand, shown
-			}
+		if stand != nil && !held.File && isEmpty(path) {
+			m.Source, m.Root = stand.Path, stand
 		}
 		b.add(m)
 	}
@@ -79,45 +80,4 @@ func (b *builder) between(path string) error {
 		b.add(m)
 	}
 	return nil
-}
-
-// isEmpty reports whether a folder has no entries.
-func isEmpty(folder string) bool {
-	dir, err := os.Open(folder)
-	if err != nil {
-		return false
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(1)
-	return len(names) == 0 && err != nil
-}
-
-// oPath is O_PATH, which package syscall does not name (open(2)).
-const oPath = 0x200000
-
-// identify tells what is at a canonical path, for comparison in the child. It
-// fails if there is nothing, or a link leads there (see gone): commands may
-// exchange what lies in a root at any time, and a folder that is bound writable
-// must never be one outside.
-func identify(path string) (*sandbox.Root, error) {
-	fd, err := syscall.Open(path, oPath|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer syscall.Close(fd)
-	var st syscall.Stat_t
-	if err := syscall.Fstat(fd, &st); err != nil {
-		return nil, err
-	}
-	if st.Mode&syscall.S_IFMT == syscall.S_IFLNK {
-		return nil, syscall.ELOOP
-	}
-	opened, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-	if err != nil {
-		return nil, err
-	}
-	if opened != path {
-		return nil, syscall.ESTALE
-	}
-	return &sandbox.Root{Path: path, File: st.Mode&syscall.S_IFMT != syscall.S_IFDIR, Dev: st.Dev, Ino: st.Ino}, nil
 }

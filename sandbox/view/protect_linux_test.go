@@ -45,6 +45,25 @@ func TestProtectedAtAnyDepth(t *testing.T) {
 	}
 }
 
+// TestProtectedInOddlyNamedFolders: the kernel adds to a path of what is nowhere any
+// more what a folder can be called as well.
+func TestProtectedInOddlyNamedFolders(t *testing.T) {
+	for _, folder := range []string{"ws/a (deleted)", "ws/(unreachable)", "ws/two\nlines"} {
+		h := newHost(t)
+		if err := errors.Join(os.Mkdir(h.at(folder), 0o755), os.Mkdir(h.at(folder+"/hooks (deleted)"), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		r := h.request(sandbox.WorkspaceWrite)
+		r.Policy.Protected = []string{h.at(folder + "/hooks (deleted)")}
+		p := h.plan(r)
+		for _, path := range []string{folder, folder + "/hooks (deleted)"} {
+			if m, ok := h.mount(p, path); !ok || m.Root == nil || m.Writable != (path == folder) {
+				t.Errorf("%q: found %v, %+v", path, ok, m)
+			}
+		}
+	}
+}
+
 // TestNoLinkIsProtected: a command can exchange what lies in a root for a link
 // after it was looked for. Nothing that it leads to may be bound.
 func TestNoLinkIsProtected(t *testing.T) {
