@@ -52,7 +52,7 @@ const (
 // walked at the first call for a root, and again when that was a while ago:
 // otherwise it takes a few dozen system calls.
 func (f *Finder) Find(roots []*sandbox.Root, forbidden sandbox.Forbidden) Found {
-	s := &search{forbidden: forbidden, seen: map[string]bool{}}
+	s := &search{forbidden: forbidden, seen: map[string]bool{}, folders: map[string]resolved{}}
 	for _, root := range roots {
 		s.places = append(s.places, root.Path)
 	}
@@ -91,7 +91,8 @@ func (f *Finder) Find(roots []*sandbox.Root, forbidden sandbox.Forbidden) Found 
 // search is one call of Find.
 type search struct {
 	forbidden sandbox.Forbidden
-	places    []string        // that commands can write to
+	places    []string // that commands can write to
+	folders   map[string]resolved
 	seen      map[string]bool // paths in found.Protected and git folders that were looked at
 	found     Found
 }
@@ -106,7 +107,7 @@ func (s *search) miss(reason string) {
 // can write there. Of a path that permissions hide, the folder is protected that
 // hides it: a command can close a folder in one run to open it in the next.
 func (s *search) keep(path string) {
-	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
+	parent, err := s.real(filepath.Dir(path))
 	if errors.Is(err, fs.ErrPermission) {
 		s.keep(filepath.Dir(path))
 	}
@@ -114,7 +115,8 @@ func (s *search) keep(path string) {
 		return
 	}
 	path = filepath.Join(parent, filepath.Base(path))
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrPermission) && path != parent {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrPermission) && path != parent {
 		s.keep(parent)
 		return
 	}
@@ -127,11 +129,27 @@ func (s *search) keep(path string) {
 	}
 	s.seen[path] = true
 	s.found.Protected = append(s.found.Protected, path)
-	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
+	if err == nil && info.Mode()&os.ModeSymlink != 0 {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			s.keep(real)
 		}
 	}
+}
+
+// real follows the links of a folder, once for all that lies in it.
+func (s *search) real(folder string) (string, error) {
+	known, ok := s.folders[folder]
+	if !ok {
+		known.path, known.err = filepath.EvalSymlinks(folder)
+		s.folders[folder] = known
+	}
+	return known.path, known.err
+}
+
+// resolved is where a folder really is, or why nobody can tell.
+type resolved struct {
+	path string
+	err  error
 }
 
 // keepClosed protects a folder if it cannot be listed, though its owner, whom
