@@ -47,6 +47,7 @@ import checks_questions  # noqa: E402,F401
 import checks_example  # noqa: E402,F401
 import checks_escalation  # noqa: E402,F401
 import checks_grants  # noqa: E402,F401
+import checks_process  # noqa: E402,F401
 import checks_stock  # noqa: E402,F401
 
 WORKERS = 4  # most groups wait for something most of the time

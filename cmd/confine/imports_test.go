@@ -32,6 +32,7 @@ var layers = [][]string{
 	{"sandbox/observe"},
 	{"sandbox/restrict"},
 	{"sandbox/local"},
+	{"sandbox/harden"},
 	{"sandbox/protect"},
 	{"sandbox/opensandbox"},
 	{"sandbox/hide"},
@@ -53,7 +54,7 @@ var owners = map[string][]string{
 	// Package restrict makes its own calls, in place of go-landlock and a
 	// library for seccomp, its neighbours name the calls of their views, and the
 	// suite of providers makes the calls that must be refused.
-	"golang.org/x/sys": {"sandbox/observe", "sandbox/local", "sandbox/restrict", "sandbox/view", "sandbox/landlock", "sandbox/bwrap", "sandbox/sandboxtest"},
+	"golang.org/x/sys": {"sandbox/observe", "sandbox/local", "sandbox/restrict", "sandbox/view", "sandbox/landlock", "sandbox/bwrap", "sandbox/sandboxtest", "sandbox/harden"},
 }
 
 const module = "github.com/confine-dev/confine"

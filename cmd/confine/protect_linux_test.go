@@ -52,13 +52,7 @@ type asker struct {
 
 func startAsker(t *testing.T, w world, provider string) *asker {
 	t.Helper()
-	settings := filepath.Join(w.home, ".config", "confine")
-	if err := os.MkdirAll(settings, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(settings, "config.toml"), []byte("sandbox_mode = \"workspace-write\"\nprovider = \""+provider+"\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.configure(t, "sandbox_mode = \"workspace-write\"\nprovider = \""+provider+"\"\n")
 	a := &asker{editor: startServe(t, w), t: t}
 	a.request(proto.MethodInitialize, map[string]any{
 		"capabilities":     map[string]any{"experimental": map[string]any{"confine": proto.ClientConfine{ProtocolVersion: 1, Approval: true}}},

@@ -284,12 +284,7 @@ func TestPersonAtTheTerminalWidensOnce(t *testing.T) {
 func TestNobodyIsAskedAgainstTheirWish(t *testing.T) {
 	requireSandbox(t)
 	w := newWorld(t)
-	if err := os.MkdirAll(w.home+"/.config/confine", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(w.home+"/.config/confine/config.toml", []byte("approval_policy = \"never\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.configure(t, "approval_policy = \"never\"\n")
 	s, cmd := startAtTerminal(t, w, "run", "echo x > new")
 	s.typed("yes\nyes\n")
 	cmd.Wait()

@@ -13,6 +13,7 @@ import (
 	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/rpc/server"
 	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/harden"
 	"github.com/confine-dev/confine/sandbox/hide"
 )
 
@@ -22,6 +23,8 @@ type wiring struct {
 	settings config.Settings
 	paths    config.Paths
 	known    []sandbox.Provider // every one, usable or not
+
+	hardening *harden.Hardening // of this process
 
 	closers []func() error // last opened, first closed
 }
@@ -49,6 +52,7 @@ func newWiring(o wiringOptions) (_ *wiring, err error) {
 	if w.settings, err = loadSettings(w.paths, o.named); err != nil {
 		return nil, err
 	}
+	w.hardening = w.harden(o.log)
 	if err := config.EnsurePrivate(w.paths.StateDir); err != nil {
 		return nil, withHint(err, "mend it, move it away, or set XDG_STATE_HOME to a folder that you can write to")
 	}
@@ -113,6 +117,12 @@ func loadSettings(paths config.Paths, named func(*config.Settings)) (config.Sett
 		named(&settings)
 	}
 	return settings, nil
+}
+
+// harden protects this process before it starts any other.
+func (w *wiring) harden(log *slog.Logger) *harden.Hardening {
+	mayGain, source := harden.Privileges(w.settings.Mode == sandbox.DangerFullAccess, os.Getenv(harden.EnvNoNewPrivs))
+	return harden.Apply(harden.Options{MayGain: mayGain, Source: source, Log: log})
 }
 
 // openGate opens the audit file, without which nothing can be allowed.

@@ -11,9 +11,10 @@ import (
 
 // childEntries are the hidden subcommands by which confine starts itself.
 var childEntries = map[string]func(args []string) int{
-	"__session":  sessionMain,
-	"__guardian": guardianMain,
-	"__probe":    probeMain,
+	"__namespaces": namespacesMain,
+	"__session":    sessionMain,
+	"__guardian":   guardianMain,
+	"__probe":      probeMain,
 }
 
 // Child runs a hidden subcommand and ends the process, if args (os.Args)

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/confine-dev/confine/sandbox/harden"
 	"golang.org/x/sys/unix"
 )
 
@@ -147,7 +148,7 @@ func guardianMain(args []string) int {
 	}
 	// Nothing but the end of the server ends the guardian.
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE, unix.SIGUSR1, unix.SIGUSR2)
-	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	harden.Apply(harden.Options{})
 	table, err := mapProgress(5, progressSlots*int(unsafe.Sizeof(Progress{})))
 	if err != nil {
 		return 2

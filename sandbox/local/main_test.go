@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/confine-dev/confine/sandbox/harden"
 	"github.com/confine-dev/confine/sandbox/local"
 )
 
@@ -16,6 +17,7 @@ func TestMain(m *testing.M) {
 			os.Exit(entry(os.Args[2:]))
 		}
 	}
+	harden.Apply(harden.Options{MayGain: true}) // as the server that an engine serves
 	// The tests mostly wait for other processes.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)

@@ -2,7 +2,7 @@ package local
 
 import (
 	"errors"
-	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -44,15 +44,21 @@ func TestTrialsAreNamed(t *testing.T) {
 
 // A process inside that has the server's number is not the server.
 func TestProbeTellsProcessesApart(t *testing.T) {
-	self, ok := readProcess(os.Getpid())
-	if !ok {
-		t.Fatal("our own line of the process table cannot be read")
+	cmd := exec.Command("sleep", "60") // this process itself is protected
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
-	for started, want := range map[uint64]sandbox.Outcome{self.start: sandbox.Possible, self.start + 1: sandbox.Refused} {
-		o := probeOrders{Server: pinned{self.pid, started}}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	server, ok := readProcess(cmd.Process.Pid)
+	if !ok {
+		t.Fatal("the line of the process table cannot be read")
+	}
+	for started, want := range map[uint64]sandbox.Outcome{server.start: sandbox.Possible, server.start + 1: sandbox.Refused} {
+		o := probeOrders{Server: pinned{server.pid, started}}
 		for _, title := range []string{"processes: signal confine", "processes: open the memory of confine"} {
 			if got := tried(t, title, o); got.Outcome != want {
-				t.Errorf("a process that started at %d, ours at %d: %+v", started, self.start, got)
+				t.Errorf("a process that started at %d, the server at %d: %+v", started, server.start, got)
 			}
 		}
 	}

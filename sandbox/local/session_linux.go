@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/harden"
 	"golang.org/x/sys/unix"
 )
 
@@ -66,10 +67,10 @@ func (s *session) makeNamespaces(caches []string) error {
 		return err
 	}
 	defer ours.Close()
-	pid, err := startSelf(namespaceAttr(), append([]string{"__session", s.tmp, strconv.FormatUint(tmpBytes(), 10), store}, caches...), theirs)
+	pid, err := startInNamespaces(append([]string{"__session", s.tmp, strconv.FormatUint(tmpBytes(), 10), store}, caches...), theirs)
 	theirs.Close()
 	if err != nil {
-		return &StepError{"making a user namespace", errnoOf(err)}
+		return &StepError{stepNamespaces, errnoOf(err)}
 	}
 	text, files, err := receiveFiles(ours, maxMessage, 3)
 	waitErr := waitChild(pid)
@@ -86,6 +87,36 @@ func (s *session) makeNamespaces(caches []string) error {
 		}
 	}
 	return nil
+}
+
+// stepNamespaces is what fails where the host refuses namespaces.
+const stepNamespaces = "making a user namespace"
+
+// startInNamespaces starts a hidden subcommand in new namespaces. Only root may
+// write their maps in place of a child that shares or copies the memory of a
+// process which nobody can trace (harden); else a helper in between does it, whose memory
+// is its own and holds nothing yet.
+func startInNamespaces(args []string, socket *os.File) (pid int, err error) {
+	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	if os.Geteuid() == 0 || err == nil && dumpable == 1 {
+		return startSelf(namespaceAttr(), args, socket)
+	}
+	return startSelf(nil, append([]string{"__namespaces"}, args...), socket)
+}
+
+// namespacesMain is the helper in between: args are a hidden subcommand and its
+// arguments, descriptor 3 is the socket, on which a failure is told.
+func namespacesMain(args []string) int {
+	const socket = 3
+	pid, err := startSelf(namespaceAttr(), args, os.NewFile(socket, "socket"))
+	if err != nil {
+		sendStep(socket, stepNamespaces, err)
+		return 1
+	}
+	if waitChild(pid) != nil {
+		return 1
+	}
+	return 0
 }
 
 // temporary is where a run's temporary files go, and what removes them. Without
@@ -221,17 +252,18 @@ const sessionReady = "0"
 // caches, and the caches; descriptor 3 is the socket.
 func sessionMain(args []string) int {
 	runtime.LockOSThread()
+	harden.Apply(harden.Options{})
 	const socket = 3
 	step, err := prepareNamespaces(args)
 	if err != nil {
-		unix.Send(socket, []byte(fmt.Sprintf("%d %s", int(errnoOf(err)), step)), unix.MSG_NOSIGNAL)
+		sendStep(socket, step, err)
 		return 1
 	}
 	var fds []int
 	for _, name := range []string{"user", "net", "mnt"} {
 		fd, err := unix.Open("/proc/thread-self/ns/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
-			unix.Send(socket, []byte(fmt.Sprintf("%d opening the %s namespace", int(errnoOf(err)), name)), unix.MSG_NOSIGNAL)
+			sendStep(socket, fmt.Sprintf("opening the %s namespace", name), err)
 			return 1
 		}
 		fds = append(fds, fd)
@@ -271,6 +303,11 @@ func loopbackUp() error {
 	}
 	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
+}
+
+// sendStep tells the server which step failed.
+func sendStep(socket int, step string, err error) {
+	unix.Send(socket, []byte(fmt.Sprintf("%d %s", int(errnoOf(err)), step)), unix.MSG_NOSIGNAL)
 }
 
 // parseStep reads "errno step".

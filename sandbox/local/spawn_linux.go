@@ -158,8 +158,8 @@ func (s *spawner) spawn(p *program) (pid int, err error) {
 }
 
 func (p *program) spawn() (int, error) {
-	// A change of credentials in a child that shares our memory may make this
-	// process non-dumpable (prctl(2), PR_SET_DUMPABLE); put back what was.
+	// A change of credentials in a child that shares our memory may change whether
+	// this process can be traced (prctl(2), PR_SET_DUMPABLE); put back what was.
 	dumpable, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	children.mu.RLock() // until the number is noted
 	defer children.mu.RUnlock()
@@ -167,9 +167,11 @@ func (p *program) spawn() (int, error) {
 	r := p.child()
 	runtimeAfterFork()
 	syscall.ForkLock.Unlock()
-	if dumpable == 1 {
-		unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
+	const notTraceable = 0 // also for 2, which cannot be set
+	if dumpable != 1 {
+		dumpable = notTraceable
 	}
+	unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(dumpable), 0, 0, 0)
 	runtime.KeepAlive(p) // and what its script points to
 	if r > ^uintptr(4095) {
 		return 0, &StepError{"cloning a child", syscall.Errno(-r)}
