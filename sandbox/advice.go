@@ -92,7 +92,7 @@ func Advise(ctx AdviceContext, denials []Denial) Advice {
 	needs := ctx.needs(denials)
 	var advice Advice
 	for _, wider := range ctx.Wider {
-		if wider.Mode.WiderThan(ctx.Policy.Mode) && covers(wider, needs) {
+		if wider.Mode.WiderThan(ctx.Policy.Mode) && wider.meets(needs) {
 			advice.Modes = append(advice.Modes, wider.Mode)
 		}
 	}
@@ -103,8 +103,8 @@ func Advise(ctx AdviceContext, denials []Denial) Advice {
 	return advice
 }
 
-// covers reports whether a policy allows everything that is needed.
-func covers(p Policy, needs []need) bool {
+// meets reports whether a policy allows everything that is needed.
+func (p Policy) meets(needs []need) bool {
 	return !p.Mode.Confined() || !slices.ContainsFunc(needs, func(n need) bool { return !n.met(p) })
 }
 
@@ -130,11 +130,28 @@ func (ctx AdviceContext) additional(needs []need) *Additional {
 		}
 	}
 	for _, path := range slices.Concat(a.Write, a.Read) {
-		if !ctx.Host.Grantable(path) && !ctx.keptAbsent(path) {
+		if unsayable(path) || !ctx.Host.Grantable(path) && !ctx.keptAbsent(path) {
 			return nil
 		}
 	}
+	if !ctx.with(a).meets(needs) {
+		return nil // a folder that was brought in does not open what is protected in it
+	}
 	return &a
+}
+
+// with is the policy that a grant would make.
+func (ctx AdviceContext) with(a Additional) Policy {
+	p := ctx.Policy
+	p.Network = p.Network || a.Network
+	p.Writable, p.Readable = slices.Clone(p.Writable), slices.Clone(p.Readable)
+	for _, path := range a.Write {
+		p.Writable = append(p.Writable, &Root{Path: path})
+	}
+	for _, path := range a.Read {
+		p.Readable = append(p.Readable, &Root{Path: path})
+	}
+	return p
 }
 
 // keptAbsent reports whether a path does not exist because it is protected: then

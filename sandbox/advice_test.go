@@ -27,7 +27,7 @@ func (h adviceHost) Grantable(path string) bool {
 func newAdviceHost() adviceHost {
 	h := adviceHost{
 		"/home/me/ws/.git/config": FilePlain, "/home/me/ws/file": FilePlain, "/home/me/.bashrc": FilePlain, "/home/me/.confine/settings": FilePlain,
-		"/home/me/out/file": FilePlain, "/home/me/out/other": FilePlain, "/home/me/out/link": FileLink, "/home/me/out/fifo": FileOther,
+		"/home/me/out/file": FilePlain, "/home/me/out/other": FilePlain, "/home/me/out/f\xff": FilePlain, "/home/me/out/link": FileLink, "/home/me/out/fifo": FileOther,
 		"/etc/hosts": FilePlain, "/home/me/secret/key": FilePlain, "/run/docker.sock": FileOther, "/home/me/ws/.git/hooks": FileFolder,
 	}
 	for path := range h {
@@ -87,6 +87,7 @@ func TestAdvise(t *testing.T) {
 		{"renaming", ws, nil, files("rename", "EROFS", "/home/me/out/file"), write("/home/me/out"), []Mode{full}},
 		{"the times of a link", ws, nil, files("utime", "EROFS", "/home/me/out/link"), write("/home/me/out"), []Mode{full}},
 		{"files in two places", ws, nil, files("write", "EROFS", "/home/me/out/file", "/etc/hosts"), write("/etc/hosts", "/home/me/out/file"), []Mode{full}},
+		{"a name that no message can carry", ws, nil, files("write", "EROFS", "/home/me/out/f\xff"), nil, []Mode{full}},
 		{"right in the home folder", ws, nil, files("create", "EROFS", "/home/me/new"), nil, []Mode{full}},
 		{"a file right in the home folder", ws, nil, files("write", "EROFS", "/home/me/.bashrc"), write("/home/me/.bashrc"), []Mode{full}},
 		{"above the home folder", ws, nil, files("create", "EROFS", "/home/new"), nil, []Mode{full}},
@@ -179,6 +180,21 @@ func TestAdviseIsShort(t *testing.T) {
 				t.Errorf("advises %+v, want %q", got.Additional, test.want)
 			}
 		})
+	}
+}
+
+// TestAdviseKnowsItsLimits: a folder that stands for too many protected paths does not
+// open what is protected in it.
+func TestAdviseKnowsItsLimits(t *testing.T) {
+	p, h := policyOf(WorkspaceWrite), newAdviceHost()
+	for i := range 9 {
+		path := fmt.Sprintf("/home/me/ws/sub/p%d", i)
+		h["/home/me/ws/sub"], h[path] = FileFolder, FilePlain
+		p.Protected = append(p.Protected, path)
+	}
+	got := Advise(AdviceContext{Policy: p, Wider: widerThan(p), Host: h}, []Denial{{Op: "rename", Path: "/home/me/ws/sub", Errno: "EBUSY"}})
+	if got.Additional != nil || !slices.Equal(got.Modes, []Mode{DangerFullAccess}) {
+		t.Errorf("advises %+v and %q", got.Additional, got.Modes)
 	}
 }
 

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,14 +64,18 @@ func DeclareRoot(path string, forbidden Forbidden) (*Root, error) {
 
 // reason is empty if real may be a root.
 func (f Forbidden) reason(real string) string {
+	const instead = "; open a project folder instead"
 	reason := f.wide(real)
 	if reason == aboveHome {
-		reason += "; open a project folder instead"
+		return reason + instead
 	}
-	if reason == "" {
-		reason = f.own(real)
+	if reason = cmp.Or(reason, f.own(real)); reason != "" {
+		return reason
 	}
-	return reason
+	if reason = emptied(real); reason != "" {
+		return reason + instead
+	}
+	return ""
 }
 
 const aboveHome = "it is the home folder or lies above it"

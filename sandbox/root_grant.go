@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Grant is one file or folder that is opened to a command beyond its mode,
@@ -54,6 +55,8 @@ func DeclareGrant(path string, forbidden Forbidden, kind GrantKind) (*Grant, err
 		return refuse(fmt.Sprintf("it is longer than %d bytes", maxPath))
 	case strings.ContainsRune(path, 0):
 		return refuse("it has a NUL byte")
+	case unsayable(path):
+		return refuse("it is not UTF-8, so that no message can name it" + toWide)
 	}
 	real, missing, err := settle(path)
 	if err != nil {
@@ -81,6 +84,10 @@ func DeclareGrant(path string, forbidden Forbidden, kind GrantKind) (*Grant, err
 	}
 	return &Grant{root, missing}, nil
 }
+
+// unsayable reports whether a path cannot be told apart from others in a message:
+// JSON has one sign for all bytes that are not UTF-8.
+func unsayable(path string) bool { return strings.ContainsRune(path, utf8.RuneError) }
 
 // Reopen pins the same file or folder once more. The error says that its path
 // leads to something else by now.
@@ -113,19 +120,32 @@ func (f Forbidden) grantReason(real string, file bool) string {
 	if reason := f.own(real); reason != "" {
 		return reason + toWide
 	}
-	for _, own := range ownPlaces {
-		if Within(real, own) {
-			return "commands have a " + own + " of their own" + toWide
-		}
+	if reason := emptied(real); reason != "" {
+		return reason + toWide
 	}
 	for _, place := range servicePlaces() {
-		// The temporary folder of the host holds projects, too.
-		if Within(place, real) || !file && place != tmpPlace && Within(real, place) {
+		if !file && Within(real, place) && projectPlace(real, place) == "" {
 			return fmt.Sprintf("services keep their sockets in %q%s", place, toWide)
 		}
 	}
-	if !file && Within(real, tmpPlace) {
+	if !file && projectPlace(real, "/") != "" {
 		return services(real) // hidden until now, and a mount keeps nobody from connecting
+	}
+	return ""
+}
+
+// emptied says why a place can neither be a root nor granted, as a whole: commands
+// have one of their own there, or see it empty.
+func emptied(real string) string {
+	for _, own := range ownPlaces {
+		if Within(real, own) && !(Within(real, sharedMemory) && real != sharedMemory) {
+			return "commands have a " + own + " of their own"
+		}
+	}
+	for _, place := range servicePlaces() {
+		if Within(place, real) {
+			return fmt.Sprintf("services keep their sockets in %q, so that commands see it empty", place)
+		}
 	}
 	return ""
 }
@@ -134,16 +154,31 @@ func (f Forbidden) grantReason(real string, file bool) string {
 // kernel's: a file in them is not what its path says.
 var ownPlaces = []string{"/proc", "/dev", "/sys"}
 
-const tmpPlace = "/tmp"
+const (
+	tmpPlace     = "/tmp"
+	sharedMemory = "/dev/shm"
+)
 
 // servicePlaces are folders that commands see empty, because services of the
-// host keep their sockets there.
+// host keep their sockets there. A link is followed: its target is meant.
 func servicePlaces() []string {
-	places := []string{tmpPlace, "/private/tmp", "/run", "/var/run"}
+	places := []string{canonical(tmpPlace), "/private/tmp", "/run", canonical("/var/run")}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		places = append(places, canonical(dir))
 	}
 	return places
+}
+
+// projectPlace is the place within a folder in which a path lies and people have
+// folders of their own, although commands see it empty: temporary files, files in
+// memory, disks that were plugged in. It is empty if there is none.
+func projectPlace(real, folder string) string {
+	for _, place := range []string{canonical(tmpPlace), sharedMemory, "/run/media"} {
+		if Within(place, folder) && Within(real, place) && real != place {
+			return place
+		}
+	}
+	return ""
 }
 
 // maxSearched bounds how many files of a folder are looked at.

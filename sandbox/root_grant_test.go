@@ -96,8 +96,8 @@ func TestDeclareGrantRefusesPlaces(t *testing.T) {
 		"/": "root of the file system", "/..": "root of the file system", "/new-in-the-root": "root of the file system",
 		"/proc/self/status": "/proc of their own", "/proc/new": "/proc of their own", "/sys": "/sys of their own", "/dev": "/dev of their own",
 		"/tmp": "sockets", "/run": "sockets", runtimeDir: "sockets", runtimeDir + "/sub": "sockets", runtimeDir + "/new": "sockets",
-		"relative": "absolute", "": "absolute", "/a\x00b": "NUL", "/" + strings.Repeat("a", 4096): "longer than 4096",
-		"/dev/null": "neither a file nor a folder", "/proc/self/root": "root of the file system",
+		"relative": "absolute", "": "absolute", "/a\xff": "UTF-8", "/a\uFFFD": "UTF-8", "/a\x00b": "NUL", "/" + strings.Repeat("a", 4096): "longer than 4096",
+		"/dev/null": "neither a file nor a folder", "/proc/self/root": "root of the file system", "/dev/shm": "/dev of their own",
 	} {
 		grant, err := DeclareGrant(path, Forbidden{}, GrantWrite)
 		if err == nil {

@@ -95,6 +95,41 @@ func TestDeclareRootForbidden(t *testing.T) {
 	}
 }
 
+// TestDeclareRootRefusesPlaces: a root there would bring back, as a whole, what
+// commands have of their own or see empty.
+func TestDeclareRootRefusesPlaces(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("these paths are Linux's")
+	}
+	base := tree(t, "runtime/sub")
+	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(base, "runtime"))
+	for path, says := range map[string]string{
+		"/proc": "/proc of their own", "/proc/sys": "/proc of their own", "/sys": "/sys of their own", "/dev": "/dev of their own", "/dev/shm": "/dev of their own",
+		"/tmp": "sockets", "/run": "sockets", base: "sockets", filepath.Join(base, "runtime"): "sockets",
+	} {
+		root, err := DeclareRoot(path, Forbidden{})
+		if err == nil {
+			root.Close()
+		}
+		var refusal *RootError
+		if !errors.As(err, &refusal) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want a RootError with %q", path, err, says)
+		}
+	}
+	declare(t, filepath.Join(base, "runtime", "sub"))
+	shared, err := os.MkdirTemp("/dev/shm", "confine-test-")
+	if err != nil {
+		t.Skipf("no shared memory here: %v", err)
+	}
+	defer os.RemoveAll(shared)
+	declare(t, shared)
+	grant, err := DeclareGrant(shared, Forbidden{}, GrantWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grant.Close()
+}
+
 func TestDeclareRootOddPaths(t *testing.T) {
 	base := tree(t, "dir")
 	file := filepath.Join(base, "file")

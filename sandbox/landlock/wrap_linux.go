@@ -71,6 +71,9 @@ func (w *Wrapper) outside(l *local.Launch, r local.Request) error {
 	if err := view.Check(r); err != nil {
 		return err
 	}
+	if err := view.CheckBare(r.Policy); err != nil {
+		return err
+	}
 	rules := restrict.Ruleset{ABI: w.abi, Scopes: restrict.ScopeSignal | restrict.ScopeAbstract, RefuseTCP: !r.Policy.Network, Rules: outsideRules(r)}
 	l.Env["TMPDIR"] = r.Tmp
 	l.Writable = append([]string{r.Tmp}, view.Devices()...)

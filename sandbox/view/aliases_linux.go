@@ -15,6 +15,7 @@ type mounted struct {
 	device string // major:minor of the file system
 	root   string // what of it is shown
 	place  string // where
+	kind   string // of file system
 }
 
 // mounts reads what is mounted here.
@@ -26,8 +27,9 @@ func mounts() ([]mounted, error) {
 func parseMounts(table string) []mounted {
 	var all []mounted
 	for line := range strings.Lines(table) {
-		if fields := strings.Fields(line); len(fields) > 4 {
-			all = append(all, mounted{fields[2], unescape(fields[3]), unescape(fields[4])})
+		fields := strings.Fields(line)
+		if dash := slices.Index(fields, "-"); dash > 4 && dash+1 < len(fields) { // optional fields come before it
+			all = append(all, mounted{fields[2], unescape(fields[3]), unescape(fields[4]), fields[dash+1]})
 		}
 	}
 	return all
@@ -72,12 +74,7 @@ func withAliases(paths []string, table []mounted, roots []*sandbox.Root) []strin
 // aliases are the other paths at which a file or folder, or part of it, may be
 // seen. path is canonical.
 func aliases(path string, table []mounted) []string {
-	var home mounted
-	for _, m := range table { // later ones lie over earlier ones
-		if len(m.place) >= len(home.place) && sandbox.Within(path, m.place) {
-			home = m
-		}
-	}
+	home := mountOf(path, table)
 	inside := filepath.Join(home.root, strings.TrimPrefix(path, home.place)) // in the file system
 	var found []string
 	for _, m := range table {
@@ -95,4 +92,14 @@ func aliases(path string, table []mounted) []string {
 		}
 	}
 	return found
+}
+
+// mountOf is the mount in which a canonical path lies.
+func mountOf(path string, table []mounted) (home mounted) {
+	for _, m := range table { // later ones lie over earlier ones
+		if len(m.place) >= len(home.place) && sandbox.Within(path, m.place) {
+			home = m
+		}
+	}
+	return home
 }

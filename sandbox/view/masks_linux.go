@@ -50,9 +50,10 @@ func checkUnreadable(policy sandbox.Policy) error {
 	return nil
 }
 
-// unreadable returns what is to be hidden and exists, outer before inner. A
-// command that runs in the same session can change links only in a root, and
-// no link is followed when a mount gets its place.
+// unreadable returns what is to be hidden and exists, outer before inner: what the
+// policy names, and file systems of the kernel where they do not belong. A command
+// that runs in the same session can change links only in a root, and no link is
+// followed when a mount gets its place.
 func unreadable(policy sandbox.Policy) ([]string, error) {
 	var paths []string
 	for _, path := range policy.Unreadable {
@@ -66,18 +67,20 @@ func unreadable(policy sandbox.Policy) ([]string, error) {
 		if path = filepath.Clean(path); info.Mode()&os.ModeSymlink != 0 {
 			path = real(path)
 		}
-		if !sandbox.Within(path, "/dev") { // commands have their own
+		if !sandbox.Within(path, "/dev") || sandbox.Within(path, SharedMemory) { // commands have their own devices
 			paths = append(paths, path)
 		}
 	}
-	if len(paths) == 0 {
-		return nil, nil
-	}
 	table, err := mounts()
 	if err != nil {
-		return nil, fmt.Errorf("finding other names of what is to be hidden: %w", err)
+		return nil, fmt.Errorf("finding what is mounted, and other names of what is to be hidden: %w", err)
 	}
-	return withAliases(paths, table, policy.Roots), nil
+	if err := checkRoots(table, policy); err != nil {
+		return nil, err
+	}
+	paths = append(withAliases(paths, table, policy.Roots), strayKernel(table)...)
+	slices.Sort(paths)
+	return slices.Compact(paths), nil
 }
 
 // absent reports whether an error says that there is nothing of a name. Any other
