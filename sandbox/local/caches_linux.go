@@ -12,67 +12,69 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// toolCache is a folder in which a tool keeps what it can make again, and
-// without which it fails or starts from nothing.
-type toolCache struct {
-	name     string
-	variable string // moves the cache elsewhere; empty if nothing but an overlay helps
-	path     string // where it is
-}
-
-// toolCaches lists the caches of common tools as this process's environment
-// places them.
-func toolCaches() []toolCache {
-	home := os.Getenv("HOME")
-	env := func(name string, otherwise ...string) string {
-		if value := os.Getenv(name); filepath.IsAbs(value) {
-			return value
-		}
-		return filepath.Join(otherwise...)
-	}
-	caches := env("XDG_CACHE_HOME", home, ".cache")
-	gopath, _, _ := strings.Cut(env("GOPATH", home, "go"), string(filepath.ListSeparator))
-	cargo := env("CARGO_HOME", home, ".cargo")
-	return []toolCache{
-		{"go-build", "GOCACHE", env("GOCACHE", caches, "go-build")},
-		{"go-telemetry", "", filepath.Join(env("XDG_CONFIG_HOME", home, ".config"), "go", "telemetry")},
-		{"go-mod", "", env("GOMODCACHE", gopath, "pkg", "mod")},
-		{"npm", "npm_config_cache", env("npm_config_cache", home, ".npm")},
-		{"pip", "PIP_CACHE_DIR", env("PIP_CACHE_DIR", caches, "pip")},
-		{"ccache", "CCACHE_DIR", env("CCACHE_DIR", caches, "ccache")},
-		{"yarn", "YARN_CACHE_FOLDER", env("YARN_CACHE_FOLDER", caches, "yarn")},
-		{"cargo-registry", "", filepath.Join(cargo, "registry")},
-		{"cargo-git", "", filepath.Join(cargo, "git")},
-	}
-}
-
 // overlayable lists the caches that a session can lay a writable layer over:
-// existing folders of ours that neither hold a root nor lie in one, where the
-// command's writes shall be kept.
-func overlayable(roots []*sandbox.Root) []string {
-	home := os.Getenv("HOME")
-	if real, err := filepath.EvalSymlinks(home); err == nil {
-		home = real
+// existing folders of ours in which nothing else has its place. Such a place is a
+// root, where the command's writes shall be kept; what is to be hidden, which not
+// every provider can put into a layer; another mount, which a layer would not show;
+// a folder of PATH, whose programs no run shall replace for the next; and our own
+// state, where the layers are. Of a folder and one in it the outer is enough.
+func overlayable(getenv func(string) string, policy sandbox.Policy, state string) []string {
+	home := realPath(getenv("HOME"))
+	others := slices.Concat(policy.Unreadable, filepath.SplitList(getenv("PATH")), []string{state})
+	for i, path := range others {
+		others[i] = realPath(path)
+	}
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil
 	}
 	var paths []string
-	for _, c := range toolCaches() {
+	for _, c := range toolCaches(getenv) {
 		real, err := filepath.EvalSymlinks(c.path)
 		// Without HOME the paths are relative: to nothing that has a meaning.
 		if err != nil || !filepath.IsAbs(real) || strings.ContainsAny(real, ":,\\\n") || sandbox.Within(home, real) {
 			continue // mount options know no such names; nor is home a cache
 		}
-		info, err := os.Stat(real)
-		if err != nil || !info.IsDir() {
-			continue
-		}
-		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
-			continue
-		}
-		if !meetsRoot(real, roots) {
+		layered := slices.ContainsFunc(paths, func(outer string) bool { return sandbox.Within(real, outer) })
+		taken := slices.ContainsFunc(others, func(other string) bool { return sandbox.Within(other, real) })
+		if !layered && !taken && ours(real) && !holdsMount(string(table), real) && !meetsRoot(real, policy.Roots) {
 			paths = append(paths, real)
 		}
 	}
 	return paths
+}
+
+// realPath follows links, also on the way to what does not exist yet.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if folder := filepath.Dir(path); folder != path {
+		return filepath.Join(realPath(folder), filepath.Base(path))
+	}
+	return path
+}
+
+// ours reports whether a path is a folder that belongs to this user.
+func ours(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}
+
+// holdsMount reports whether something is mounted in a folder, according to a
+// table of mounts (proc_pid_mountinfo(5)), which writes blanks in numbers.
+func holdsMount(table, folder string) bool {
+	folder = strings.NewReplacer(" ", `\040`, "\t", `\011`).Replace(folder)
+	for line := range strings.Lines(table) {
+		if fields := strings.Fields(line); len(fields) > 4 && fields[4] != folder && sandbox.Within(fields[4], folder) {
+			return true
+		}
+	}
+	return false
 }
 
 // meetsRoot reports whether a path holds a root or lies in one.
@@ -118,17 +120,21 @@ func usable(caches []Cache, roots []*sandbox.Root) []Cache {
 	})
 }
 
-// cacheVariables move the caches that cannot be written to where they are below
-// tmp, which can.
-func cacheVariables(writable []Cache, tmp string) map[string]string {
+// cacheVariables tell tools where their caches are: below tmp, if they are moved.
+func cacheVariables(getenv func(string) string, layered []Cache, tmp string) map[string]string {
 	variables := map[string]string{}
-	for _, c := range toolCaches() {
+	for _, c := range toolCaches(getenv) {
 		if c.variable == "" {
 			continue
 		}
-		real, err := filepath.EvalSymlinks(c.path)
-		if err != nil || !slices.ContainsFunc(writable, func(w Cache) bool { return w.Path == real }) {
-			variables[c.variable] = filepath.Join(tmp, ".cache", c.name)
+		real := realPath(c.path)
+		writable := slices.ContainsFunc(layered, func(l Cache) bool { return sandbox.Within(real, l.Path) })
+		name, before, _ := strings.Cut(c.variable, "=")
+		switch {
+		case c.when == inPlace && writable && isFolder(c.path):
+			variables[name] = before + c.path
+		case c.when == ifReadOnly && !writable, c.when == ifMissing && !writable && !isFolder(c.path):
+			variables[name] = before + filepath.Join(tmp, ".cache", c.name)
 		}
 	}
 	return variables

@@ -185,7 +185,7 @@ func (e *Engine) begin(ctx context.Context, spec sandbox.Spec, program resolved)
 		return nil, fmt.Errorf("starting the guardian: %w", err)
 	}
 	if !spec.Policy.Mode.Confined() {
-		s, err := e.session(spec.Session, false, nil)
+		s, err := e.session(spec.Session, false, sandbox.Policy{})
 		if err != nil {
 			return nil, err
 		}
@@ -216,7 +216,7 @@ const fleetingTries = 5
 
 // confineOnce also says whether to try again is any use.
 func (e *Engine) confineOnce(spec sandbox.Spec, program resolved, v verdict) (_ *run, again bool, _ error) {
-	s, err := e.session(spec.Session, v.namespaces, spec.Policy.Roots)
+	s, err := e.session(spec.Session, v.namespaces, spec.Policy)
 	if err != nil {
 		return nil, false, err
 	}
@@ -238,7 +238,7 @@ func (e *Engine) confineOnce(spec sandbox.Spec, program resolved, v verdict) (_ 
 		return nil, false, err
 	}
 	launch.guarded = guarded
-	launch.Defaults = cacheVariables(caches, launch.Env["TMPDIR"])
+	launch.Defaults = cacheVariables(os.Getenv, caches, launch.Env["TMPDIR"])
 	launch.Facts = v.facts(spec.Policy)
 	r, err := e.launch(spec, program, launch, s)
 	if err != nil {
@@ -373,7 +373,7 @@ func (e *Engine) spawnRunner(spec sandbox.Spec, program resolved, l *Launch, s *
 
 // session returns the session of a key, making it on first use. It is not taken
 // apart before the caller says Done to its starting group.
-func (e *Engine) session(key string, namespaces bool, roots []*sandbox.Root) (*session, error) {
+func (e *Engine) session(key string, namespaces bool, policy sandbox.Policy) (*session, error) {
 	name := fmt.Sprintf("%t %s", namespaces, key)
 	e.mu.Lock()
 	if e.closed {
@@ -387,7 +387,7 @@ func (e *Engine) session(key string, namespaces bool, roots []*sandbox.Root) (*s
 	}
 	e.mu.Unlock()
 	if !exists {
-		slot.session, slot.err = e.makeSession(namespaces, roots)
+		slot.session, slot.err = e.makeSession(namespaces, policy)
 		if slot.err != nil {
 			e.mu.Lock()
 			delete(e.sessions, name)

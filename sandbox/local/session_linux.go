@@ -33,9 +33,9 @@ type session struct {
 	starting sync.WaitGroup // runs that use what is above; not added to once closed
 }
 
-// makeSession makes the session's folder and, if asked, its namespaces. roots
-// are those of its first run.
-func (e *Engine) makeSession(namespaces bool, roots []*sandbox.Root) (*session, error) {
+// makeSession makes the session's folder and, if asked, its namespaces. policy
+// is that of its first run.
+func (e *Engine) makeSession(namespaces bool, policy sandbox.Policy) (*session, error) {
 	dir := filepath.Join(e.home.sessions(), strconv.FormatInt(e.made.Add(1), 10))
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the session's folder: %w", err)
@@ -48,7 +48,7 @@ func (e *Engine) makeSession(namespaces bool, roots []*sandbox.Root) (*session, 
 	if !namespaces {
 		return s, nil
 	}
-	if err := s.makeNamespaces(overlayable(roots)); err != nil {
+	if err := s.makeNamespaces(overlayable(os.Getenv, policy, e.options.StateDir)); err != nil {
 		removeTree(dir)
 		return nil, err
 	}
