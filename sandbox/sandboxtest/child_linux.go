@@ -65,6 +65,7 @@ type stage struct {
 	TempSocket    string // stream socket below the host's /tmp
 	HomeSocket    string // stream socket in the home folder
 	HomePipe      string // FIFO in the home folder
+	CacheSocket   string // stream socket in the home folder's cache
 	HomeUnnamed   string // stream socket in the home folder that the kernel knows by another name
 
 	Cgroup  string  // a control group that could be made; empty if there is none

@@ -144,6 +144,9 @@ var serviceReaches = []refusal{
 	service("connect to a socket in the home folder", withoutNamespaces, func(s stage) error {
 		return connect(s.HomeSocket, s.Token)
 	}).with(func(r *refusal) { r.seen = heardBy }),
+	service("connect to a socket in a cache", withoutNamespaces, func(s stage) error {
+		return connect(s.CacheSocket, s.Token)
+	}).with(func(r *refusal) { r.seen = heardBy }),
 	service("connect to an abstract socket", 0, func(s stage) error {
 		return connect(s.Abstract, s.Token)
 	}).with(func(r *refusal) { r.seen = heardBy }),

@@ -36,9 +36,10 @@ func (v *services) open(t *testing.T, p *place) {
 	s.RuntimePipe, s.RuntimeFile = filepath.Join(p.runtime, "pipe"), filepath.Join(p.runtime, "file")
 	s.TempSocket = filepath.Join(p.temp, "agent")
 	s.HomeSocket, s.HomePipe = filepath.Join(p.home, "socket"), filepath.Join(p.home, "pipe")
+	s.CacheSocket = filepath.Join(p.folder(t, filepath.Join(p.home, ".cache")), "socket")
 	s.Abstract = fmt.Sprintf("@confine-suite-%d", os.Getpid())
 	s.TCP = v.listen(t, "tcp", "127.0.0.1:0")
-	for _, path := range []string{s.RuntimeSocket, s.TempSocket, s.HomeSocket, s.Abstract} {
+	for _, path := range []string{s.RuntimeSocket, s.TempSocket, s.HomeSocket, s.CacheSocket, s.Abstract} {
 		v.listen(t, "unix", path)
 	}
 	s.HomeUnnamed = filepath.Join(p.home, "unnamed")
