@@ -231,12 +231,12 @@ func makeCover(journal *os.File, dir int, folder, name string) bool {
 	if !note(journal, coverRecord{Folder: []byte(folder), Name: name, Time: time.Now().UnixNano()}) {
 		return false
 	}
-	var err error
-	if kind := protect.CoverOf(filepath.Join(folder, name)); kind.File {
-		err = makeFile(dir, name, kind.Content)
-	} else {
-		err = unix.Mkdirat(dir, name, 0o755)
-	}
+	err := opened(dir, func() error {
+		if kind := protect.CoverOf(filepath.Join(folder, name)); kind.File {
+			return makeFile(dir, name, kind.Content)
+		}
+		return unix.Mkdirat(dir, name, 0o755)
+	})
 	switch err {
 	case nil:
 	case unix.EEXIST, unix.EACCES, unix.EPERM, unix.EROFS:
@@ -399,9 +399,9 @@ func removeCover(r coverRecord, key string) error {
 	kind := protect.CoverOf(filepath.Join(string(r.Folder), r.Name))
 	switch {
 	case !kind.File && st.Mode&unix.S_IFMT == unix.S_IFDIR:
-		return unix.Unlinkat(dir, r.Name, unix.AT_REMOVEDIR) // fails if something is in it
+		return opened(dir, func() error { return unix.Unlinkat(dir, r.Name, unix.AT_REMOVEDIR) }) // fails if something is in it
 	case kind.File && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size == uint64(len(kind.Content)) && st.Nlink == 1 && holdsText(dir, r.Name, kind.Content):
-		return unix.Unlinkat(dir, r.Name, 0)
+		return opened(dir, func() error { return unix.Unlinkat(dir, r.Name, 0) })
 	}
 	return nil
 }

@@ -229,7 +229,11 @@ func (e *Engine) confineOnce(spec sandbox.Spec, program resolved, v verdict) (_ 
 	if spec.Policy.Mode == sandbox.WorkspaceWrite {
 		caches = usable(s.caches, spec.Policy.Roots) // in read-only mode nothing is kept
 	}
-	guarded := e.guardPaths(spec.Policy, v.mounts())
+	guarded, err := e.guardPaths(spec.Policy, v.mounts())
+	if err != nil {
+		remove()
+		return nil, false, err
+	}
 	launch, err := e.wrapper.Wrap(Request{Policy: spec.Policy, Dir: spec.Dir, Namespaces: v.namespaces,
 		Tmp: tmp, Caches: caches, State: e.options.StateDir, Cover: e.home.coverFolder(), Visible: e.visible(spec), Program: program.named()})
 	if err != nil {

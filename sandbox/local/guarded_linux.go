@@ -24,17 +24,21 @@ type guarded struct {
 }
 
 // guardPaths prepares a run. Without namespaces nothing can be mounted, and so
-// nothing is covered.
-func (e *Engine) guardPaths(policy sandbox.Policy, mounts bool) *guarded {
+// nothing is covered. The error says that what was granted cannot be made now.
+func (e *Engine) guardPaths(policy sandbox.Policy, mounts bool) (*guarded, error) {
 	g := &guarded{policy: policy, release: func() {}, bare: !mounts}
 	if policy.Mode != sandbox.WorkspaceWrite && len(policy.Writable) == 0 {
-		return g
+		return g, nil
 	}
 	if mounts {
 		g.release, g.absent, g.failed = e.covers.place(policy)
 	}
+	if err := e.covers.stands(policy.Lifted); err != nil {
+		g.release()
+		return nil, err
+	}
 	g.snapshot = protect.Take(policy, !mounts)
-	return g
+	return g, nil
 }
 
 // end says what came of it. made are notable paths that were seen being made.

@@ -45,6 +45,16 @@ func Notable(name string) bool {
 	return name == dotGit || slices.Contains(autoRun, name) || slices.Contains(alsoRun, name)
 }
 
+// ordinaryFiles are those of autoRun that are files.
+var ordinaryFiles = []string{".nvim.lua", ".exrc", ".envrc", ".mcp.json"}
+
+// IsFolder reports whether a protected path that does not exist would be made as a
+// folder, if by its usual program.
+func IsFolder(path string) bool {
+	name := filepath.Base(path)
+	return slices.Contains(autoRun, name) && !slices.Contains(ordinaryFiles, name)
+}
+
 // Cover says what stands on the host in the place of a protected path that does
 // not exist, while a run goes on, so that something can be mounted there.
 type Cover struct {
