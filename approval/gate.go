@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,7 +87,7 @@ func (g *Gate) Decide(ctx context.Context, p Prompter, r Request) (Decision, err
 	switch {
 	case ctx.Err() != nil:
 		return g.unasked(r, Decision{Cancelled, ByDefault, "", errRequestEnded.reason})
-	case g.policy == PolicyNever:
+	case cmp.Or(r.Policy, g.policy) == PolicyNever:
 		return g.unasked(r, Decision{Rejected, ByPolicy, "",
 			`the approval policy is "never": nobody is asked, and nothing beyond the configured mode is allowed`})
 	}
@@ -107,6 +108,11 @@ func limits(r Request) string {
 	}
 	if (r.Command == "") == (len(r.Argv) == 0) {
 		return "a request needs either a command or arguments"
+	}
+	if r.Policy != "" {
+		if _, err := ParsePolicy(string(r.Policy)); err != nil {
+			return err.Error()
+		}
 	}
 	if r.Kind != KindCommand && r.Kind != KindEscalation {
 		return fmt.Sprintf("unknown kind of request %q", string(r.Kind))

@@ -13,6 +13,7 @@ type Request struct {
 	RunID   string
 	Session string // owner of grants and refusals; with none, nothing is remembered
 	Kind    Kind
+	Policy  Policy // of this request; empty means the gate's
 
 	Command string            // for bash -c
 	Argv    []string          // program and arguments

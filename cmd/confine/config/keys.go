@@ -1,0 +1,184 @@
+package config
+
+import (
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// The keys of the settings, as they are spelled everywhere.
+const (
+	KeyMode           = "sandbox_mode"
+	KeyNetwork        = "network_access"
+	KeyWritableRoots  = "writable_roots"
+	KeyDenyRead       = "deny_read"
+	KeyDenyReadStores = "deny_read_defaults"
+	KeyApprovalPolicy = "approval_policy"
+	KeyProvider       = "provider"
+	KeyOnUnavailable  = "on_unavailable"
+	KeyPreferBwrap    = "prefer_bwrap"
+	KeyBwrapPath      = "bwrap_path"
+	KeyBwrapReadOnly  = "bwrap_ro_roots"
+	KeyBwrapDevices   = "bwrap_dev_roots"
+	KeyBackend        = "sandbox_backend"
+	KeyURL            = "sandbox_url"
+	KeyAPIKey         = "sandbox_api_key"
+	KeyAPI            = "sandbox_api"
+	KeyNoNewPrivs     = "no_new_privs"
+	KeyExcludeTmpdir  = "exclude_tmpdir"
+	KeyExcludeTmp     = "exclude_slash_tmp"
+	KeyProcesses      = "limits.processes"
+	KeyMemory         = "limits.memory"
+	KeyOpenFiles      = "limits.open_files"
+	KeyFileSize       = "limits.file_size"
+	KeyTempSize       = "limits.tmp_size"
+)
+
+// Key is one setting.
+type Key struct {
+	Name    string
+	Kind    Kind
+	Default any      // of the Go type of Kind; nil if there is none
+	Choices []string // the closed set of a Text; nil for any
+	Env     string   // the variable that sets it; empty for none
+	Secret  bool     // its value is never shown
+	Meaning string   // for the reference, in Markdown
+
+	form  form  // what a text or path must be besides
+	order order // which values allow less
+	note  func(value any) string
+}
+
+// Keys is every setting, in the order in which they are documented and shown.
+var Keys = []Key{
+	{
+		Name: KeyMode, Kind: Text, Default: string(sandbox.ReadOnly), Env: "CONFINE_SANDBOX_MODE",
+		Choices: []string{"read-only", "workspace-write", "danger-full-access", "external-sandbox"},
+		order: ranked{
+			"workspace-write":    {"read-only"},
+			"danger-full-access": {"workspace-write", "read-only"},
+			"external-sandbox":   {"workspace-write", "read-only"},
+		},
+		Meaning: "What a command may do without a question.",
+	},
+	{
+		Name: KeyNetwork, Kind: Switch, Default: false, order: only(false),
+		Meaning: "Whether a confined command reaches the network without a question. Loopback within a session works without it where the kernel grants user namespaces.",
+	},
+	{
+		Name: KeyWritableRoots, Kind: List, Default: []string{}, form: anyPath, order: fewer{},
+		Meaning: "Folders that commands may write to in `workspace-write`, besides those of the workspace; see [below](#more-folders-to-write-to).",
+	},
+	{
+		Name: KeyDenyRead, Kind: List, Default: []string{}, form: hidablePath, order: more{},
+		Meaning: "Files and folders that no confined command can read, besides those of `deny_read_defaults`; see [below](#what-commands-cannot-read).",
+	},
+	{
+		Name: KeyDenyReadStores, Kind: Switch, Default: true, order: only(true),
+		Meaning: "Whether [well-known credential stores](#hidden-by-default) are hidden.",
+	},
+	{
+		Name: KeyApprovalPolicy, Kind: Text, Default: "ask", Choices: []string{"ask", "never"}, order: ranked{"ask": {"never"}},
+		Meaning: "Whether you are asked about what is wider than configured. With `\"never\"` it is refused without a question.",
+	},
+	{
+		Name: KeyProvider, Kind: Text, Default: sandbox.ProviderAuto, Choices: Providers, order: fixed{},
+		Meaning: "What confines commands; see [below](#what-confines-commands). A provider that is named and cannot be used means that every confined command is refused. This version has no `seatbelt`.",
+	},
+	{
+		Name: KeyOnUnavailable, Kind: Text, Default: "refuse", Choices: []string{"refuse", "run-unconfined"}, order: ranked{"run-unconfined": {"refuse"}},
+		Meaning: "What happens to a command where nothing can confine it: it is refused, or runs with nothing that confines it, and its result says so.",
+	},
+	{
+		Name: KeyPreferBwrap, Kind: Switch, Default: false, order: fixed{},
+		Meaning: "With `provider = \"auto\"`: bubblewrap confines if it is usable.",
+	},
+	{
+		Name: KeyBwrapPath, Kind: Text, form: absolutePath, order: fixed{},
+		Meaning: "The bubblewrap to use. Without it, it is looked for in `/usr/bin`, `/bin`, `/usr/local/bin`, `/run/current-system/sw/bin` and `/run/wrappers/bin`, never on `PATH`.",
+	},
+	{
+		Name: KeyBwrapReadOnly, Kind: List, Default: []string{}, form: absolutePath, order: fixed{},
+		Meaning: "Folders and files that bubblewrap shows read-only whatever else is said of them: it closes part of a workspace, or shows what would be hidden below `/run` or `/tmp`.",
+	},
+	{
+		Name: KeyBwrapDevices, Kind: List, Default: []string{}, form: absolutePath, order: fewer{},
+		Meaning: "Devices that commands under bubblewrap may use, such as `/dev/kvm`; never folders.",
+	},
+	{
+		Name: KeyBackend, Kind: Text, Default: "none", Choices: []string{"none", "opensandbox"}, Env: "CONFINE_SANDBOX_BACKEND", order: fixed{},
+		Meaning: "Where commands run: on this machine (`\"none\"`) or in a remote OpenSandbox. This version has no `opensandbox` yet and refuses every confined command with it.",
+	},
+	{
+		Name: KeyURL, Kind: Text, Env: "CONFINE_SANDBOX_URL", form: webAddress, order: fixed{},
+		Meaning: "The address of the OpenSandbox, without a password in it.",
+	},
+	{
+		Name: KeyAPIKey, Kind: Text, Env: "CONFINE_SANDBOX_API_KEY", Secret: true, order: fixed{},
+		Meaning: "Its key. It is never shown.",
+	},
+	{
+		Name: KeyAPI, Kind: Text, Default: "lifecycle", Choices: []string{"lifecycle", "run"}, order: fixed{},
+		Meaning: "Which of its two interfaces is used.",
+	},
+	{
+		Name: KeyNoNewPrivs, Kind: Switch, Env: "CONFINE_NO_NEW_PRIVS", order: fixed{},
+		Meaning: "Whether confine itself, and so whatever it starts, can never gain privileges. It is decided once, at the start. Without it: yes, except where `sandbox_mode` is `\"danger-full-access\"` then.",
+	},
+	{
+		Name: KeyExcludeTmpdir, Kind: Switch, order: only(true), note: noHostTemp,
+		Meaning: "Accepted for the sake of files that have it, and without effect: the host's `TMPDIR` is never given to commands.",
+	},
+	{
+		Name: KeyExcludeTmp, Kind: Switch, order: only(true), note: noHostTemp,
+		Meaning: "The same for the host's `/tmp`.",
+	},
+	{
+		Name: KeyProcesses, Kind: Count, order: lower{},
+		Meaning: "How many processes and threads a command may have at once.",
+	},
+	{
+		Name: KeyMemory, Kind: Size, order: lower{},
+		Meaning: "How much memory a command may use.",
+	},
+	{
+		Name: KeyOpenFiles, Kind: Count, order: lower{},
+		Meaning: "How many files one process may have open.",
+	},
+	{
+		Name: KeyFileSize, Kind: Size, order: lower{},
+		Meaning: "How long one file may become.",
+	},
+	{
+		Name: KeyTempSize, Kind: Size, order: lower{},
+		Meaning: "How much the private `/tmp` of a session holds.",
+	},
+}
+
+// Providers lists what the key provider accepts.
+var Providers = []string{sandbox.ProviderAuto, sandbox.ProviderBwrap, sandbox.ProviderLandlock, sandbox.ProviderSeatbelt}
+
+// tables are the names of tables that keys are in.
+var tables = []string{"limits"}
+
+// noHostTemp is what is to be said of a setting that changes nothing.
+func noHostTemp(any) string {
+	return "it has no effect: commands have temporary folders of their own and never get the host's"
+}
+
+// keyOf finds a key by its exact name; nil if there is none.
+func keyOf(name string) *Key {
+	for i := range Keys {
+		if Keys[i].Name == name {
+			return &Keys[i]
+		}
+	}
+	return nil
+}
+
+// KeyNames lists the names of all keys.
+func KeyNames() []string {
+	names := make([]string, len(Keys))
+	for i, k := range Keys {
+		names[i] = k.Name
+	}
+	return names
+}

@@ -1,0 +1,114 @@
+package config
+
+import (
+	"slices"
+)
+
+// order says which values of a key allow less than others. It is what layers that
+// may only tighten are held to.
+type order interface {
+	// tighten is what now becomes if a layer that may only tighten wants something.
+	// loosens says that part of what it wants would allow more and is left out.
+	// now is nil for a key without a value.
+	tighten(now, wanted any) (value any, loosens bool)
+
+	// words complete the sentence "It can be tightened by …".
+	words() string
+}
+
+// fixed is the order of a key that such a layer cannot set at all.
+type fixed struct{}
+
+func (fixed) tighten(now, wanted any) (any, bool) { return now, !sameValue(now, wanted) }
+func (fixed) words() string                       { return "–" }
+
+// ranked lists for a text the texts that allow less.
+type ranked map[string][]string
+
+func (r ranked) tighten(now, wanted any) (any, bool) {
+	from, to := now.(string), wanted.(string)
+	if from == to || slices.Contains(r[from], to) {
+		return to, false
+	}
+	return now, true
+}
+
+func (ranked) words() string { return "a narrower value" }
+
+// only is a switch of which one position allows less.
+type only bool
+
+func (o only) tighten(now, wanted any) (any, bool) {
+	if wanted == bool(o) {
+		return wanted, false
+	}
+	return now, now == bool(o)
+}
+
+func (o only) words() string {
+	if o {
+		return "`true`"
+	}
+	return "`false`"
+}
+
+// fewer is a list that allows less the shorter it is: what both name stays. Paths
+// are compared as they are spelled: which of two lies in the other can depend on
+// links that a command made.
+type fewer struct{}
+
+func (fewer) tighten(now, wanted any) (value any, loosens bool) {
+	have, _ := now.([]string)
+	kept := []string{}
+	for _, path := range wanted.([]string) {
+		if slices.Contains(have, path) {
+			kept = append(kept, path)
+		} else {
+			loosens = true
+		}
+	}
+	return kept, loosens
+}
+
+func (fewer) words() string { return "naming fewer" }
+
+// more is a list that allows less the longer it is: what either names is in it.
+type more struct{}
+
+func (more) tighten(now, wanted any) (any, bool) {
+	all, _ := now.([]string)
+	all = slices.Clone(all)
+	for _, path := range wanted.([]string) {
+		if !slices.Contains(all, path) {
+			all = append(all, path)
+		}
+	}
+	return all, false
+}
+
+func (more) words() string { return "naming more" }
+
+// lower is a number that allows less the lower it is; none at all allows most.
+type lower struct{}
+
+func (lower) tighten(now, wanted any) (any, bool) {
+	if have, ok := now.(int64); ok && wanted.(int64) > have {
+		return now, true
+	}
+	return wanted, false
+}
+
+func (lower) words() string { return "a lower number" }
+
+// sameValue compares two values of one key.
+func sameValue(a, b any) bool {
+	x, isList := a.([]string)
+	y, both := b.([]string)
+	if isList != both {
+		return false
+	}
+	if isList {
+		return slices.Equal(x, y)
+	}
+	return a == b
+}
