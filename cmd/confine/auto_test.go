@@ -12,6 +12,7 @@ import (
 
 // counted is a provider that counts what is asked of it.
 type counted struct {
+	done                            chan struct{} // see running
 	name                            string
 	report                          sandbox.Report
 	err                             error // of each start
@@ -27,7 +28,32 @@ func (c *counted) Probe(context.Context) sandbox.Report {
 
 func (c *counted) Start(context.Context, sandbox.Spec) (sandbox.Process, error) {
 	c.starts.Add(1)
-	return nil, c.err
+	if c.err != nil {
+		return nil, c.err
+	}
+	return &running{provider: c.name, done: c.done}, nil
+}
+
+// running is a command that ends when done is closed; at once without one.
+type running struct {
+	sandbox.Process
+	provider string
+	done     chan struct{}
+}
+
+func (r *running) Done() <-chan struct{} {
+	if r.done != nil {
+		return r.done
+	}
+	ended := make(chan struct{})
+	close(ended)
+	return ended
+}
+
+func (r *running) Wait() (sandbox.Result, error) {
+	<-r.Done()
+	facts := sandbox.Facts{Mode: sandbox.DangerFullAccess, Provider: r.provider}
+	return sandbox.Result{Facts: facts, Denied: true, Denials: []sandbox.Denial{{Op: "write"}}}, nil
 }
 
 func (c *counted) CloseSession(string) { c.endings.Add(1) }
@@ -201,6 +227,69 @@ func TestOnDemand(t *testing.T) {
 	}
 	if r := p.Probe(t.Context()); r.Usable || r.Provider != "bwrap" || len(made) != 3 {
 		t.Errorf("tried once closed: %+v", r)
+	}
+}
+
+// TestOnDemandRetires closes when the last command has ended, and not before.
+func TestOnDemandRetires(t *testing.T) {
+	end := make(chan struct{})
+	engine := &counted{name: "bwrap", report: everything, done: end}
+	p := &onDemand{name: "bwrap", open: func() (sandbox.Provider, error) { return engine, nil }}
+	for range 2 {
+		if _, err := p.Start(t.Context(), sandbox.Spec{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed := make(chan struct{})
+	p.retire(func() { close(closed) })
+	if engine.closes.Load() != 0 {
+		t.Fatal("it was closed while commands run")
+	}
+	close(end)
+	<-closed
+	if engine.closes.Load() != 1 {
+		t.Error("it was not closed")
+	}
+	idle := &onDemand{name: "bwrap"}
+	told := false
+	if idle.retire(func() { told = true }); !told {
+		t.Error("one that was never needed does not retire")
+	}
+}
+
+// TestFallbackSaysSo: the result of a command that ran unconfined against its mode
+// has nothing in it that a sandbox would have done.
+func TestFallbackSaysSo(t *testing.T) {
+	broken := &counted{name: "landlock", err: &sandbox.UnavailableError{Mode: sandbox.ReadOnly}}
+	bare := &counted{name: "none"}
+	f := &fallback{Provider: broken, unconfined: bare}
+	process, err := f.Start(t.Context(), sandbox.Spec{Policy: sandbox.Policy{Mode: sandbox.ReadOnly}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := process.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := result.Facts
+	if facts.Mode != sandbox.ReadOnly || facts.Provider != "none" || facts.Kind != "" || facts.Enforcement != "" || len(facts.Layers) > 0 || result.Denied || len(result.Denials) > 0 {
+		t.Errorf("got %+v", result)
+	}
+	for _, facet := range sandbox.Facets {
+		if got := facts.Facets[facet]; got.State != sandbox.Open || got.Reason == "" {
+			t.Errorf("%s is %+v", facet, got)
+		}
+	}
+	if f.CloseSession("s"); broken.endings.Load() != 1 || bare.endings.Load() != 1 {
+		t.Error("the session was not ended in both")
+	}
+
+	// What began, and what fails for another reason, does not run again.
+	for _, failure := range []error{&sandbox.UnavailableError{Started: true}, &sandbox.StartError{Kind: sandbox.ProgramNotFound}} {
+		broken.err = failure
+		if _, err := f.Start(t.Context(), sandbox.Spec{}); !errors.Is(err, failure) || bare.starts.Load() != 1 {
+			t.Errorf("%v: got %v, %d started", failure, err, bare.starts.Load())
+		}
 	}
 }
 

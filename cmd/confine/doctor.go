@@ -42,8 +42,13 @@ type diagnosis struct {
 	Provider  string           `json:"provider"` // that confines commands; "none" if nothing does
 	Settings  []proto.Setting  `json:"settings"`
 	Providers []sandbox.Report `json:"providers"`
-	Paths     diagnosedPaths   `json:"paths"`
-	Build     buildFacts       `json:"build"`
+
+	SettingsProblems []proto.SettingsProblem `json:"settingsProblems"`
+
+	Paths diagnosedPaths `json:"paths"`
+	Build buildFacts     `json:"build"`
+
+	unconfined bool // commands run all the same
 
 	Verification *verification `json:"verification,omitempty"` // with --verify only
 }
@@ -101,8 +106,11 @@ func diagnose(ctx context.Context, o doctorOptions) diagnosis {
 		Provider:  sandbox.ProviderNone,
 		Settings:  []proto.Setting{},
 		Providers: []sandbox.Report{},
-		Paths:     diagnosePaths(config.FindPaths()),
-		Build:     readBuildFacts(),
+
+		SettingsProblems: []proto.SettingsProblem{},
+
+		Paths: diagnosePaths(config.FindPaths()),
+		Build: readBuildFacts(),
 	}
 	w, err := newWiring(wiringOptions{})
 	if err != nil {
@@ -122,13 +130,14 @@ func diagnose(ctx context.Context, o doctorOptions) diagnosis {
 		d.problem(err)
 		return d
 	}
+	d.SettingsProblems, d.unconfined = capabilities.Problems, w.settings.RunUnconfined
 	d.Settings, d.Providers, d.Provider = capabilities.Settings, capabilities.Providers, capabilities.Provider
 	d.OK, d.Problems = d.verdict(w.settings.Provider)
 	if !d.OK {
 		d.Provider = sandbox.ProviderNone
 	}
 	if o.verify {
-		d.Verification = verify(ctx, w.known)
+		d.Verification = verify(ctx, w.providers.choice.known)
 	}
 	return d
 }
@@ -176,7 +185,10 @@ func (d diagnosis) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "Settings\n")
 	for _, s := range d.Settings {
-		printRow(w, "  %-15s  %-18s  %s", s.Key, printable(fmt.Sprint(s.Value)), printable(s.Origin))
+		printRow(w, "  %-18s  %-18s  %s", s.Key, printable(shownValue(s.Value)), printable(s.Origin))
+	}
+	for _, problem := range d.SettingsProblems {
+		fmt.Fprintf(w, "  %s: %s\n", problem.Severity, printable(problem.Message))
 	}
 	if d.Paths.SettingsExists {
 		fmt.Fprintf(w, "  file: %s\n", printable(d.Paths.Settings))
@@ -198,6 +210,8 @@ func (d diagnosis) summary() string {
 	switch {
 	case d.Mode == "":
 		return "confine cannot run commands here."
+	case !d.OK && d.unconfined:
+		return fmt.Sprintf("Commands run with NOTHING that confines them: mode %s is configured and cannot be enforced, and on_unavailable is \"run-unconfined\".", d.Mode)
 	case !d.OK:
 		return fmt.Sprintf("Commands are refused: mode %s is configured and cannot be enforced.", d.Mode)
 	case !d.Mode.Confined():

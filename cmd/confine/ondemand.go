@@ -16,10 +16,12 @@ type onDemand struct {
 	name string
 	open func() (sandbox.Provider, error)
 
-	mu     sync.Mutex
-	made   sandbox.Provider // guarded by mu; nil until a command came
-	closed bool             // guarded by mu
-	asking sync.WaitGroup   // questions to providers made for them; not added to once closed
+	mu      sync.Mutex
+	made    sandbox.Provider // guarded by mu; nil until a command came
+	closed  bool             // guarded by mu
+	retired func()           // guarded by mu; if set, it closes when nothing of it runs any more, and then calls this
+	running int              // guarded by mu: commands, and those being started
+	asking  sync.WaitGroup   // questions to providers made for them; not added to once closed
 }
 
 var errProviderClosed = errors.New("confine is shutting down")
@@ -31,9 +33,49 @@ func (p *onDemand) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Proces
 	if err != nil {
 		return nil, &sandbox.UnavailableError{Mode: spec.Policy.Mode, Detail: err.Error(), Remedies: []string{"try again"}}
 	}
-	return provider.Start(ctx, spec)
+	process, err := provider.Start(ctx, spec)
+	if err != nil {
+		p.ended()
+		return nil, err
+	}
+	go func() { // as long as the command, which ends before the provider does
+		<-process.Done()
+		p.ended()
+	}()
+	return process, nil
 }
 
+// ended notes that a command has, or was not started.
+func (p *onDemand) ended() {
+	p.mu.Lock()
+	p.running--
+	p.mu.Unlock()
+	p.closeIfIdle()
+}
+
+// retire closes the provider when the last of its commands has ended, and calls
+// closed then. None is started any more once it is closed.
+func (p *onDemand) retire(closed func()) {
+	p.mu.Lock()
+	p.retired = closed
+	p.mu.Unlock()
+	p.closeIfIdle()
+}
+
+func (p *onDemand) closeIfIdle() {
+	p.mu.Lock()
+	closed := p.retired
+	if p.running > 0 {
+		closed = nil
+	}
+	p.mu.Unlock()
+	if closed != nil {
+		p.Close()
+		closed()
+	}
+}
+
+// make is for a command that is about to start: ended must follow.
 func (p *onDemand) make() (sandbox.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,6 +89,7 @@ func (p *onDemand) make() (sandbox.Provider, error) {
 		}
 		p.made = provider
 	}
+	p.running++
 	return p.made, nil
 }
 

@@ -2,85 +2,191 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 
+	"github.com/confine-dev/confine/cmd/confine/config"
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/local"
 )
 
-// providers are what runs commands.
+// providers are what runs commands. Which of them confines follows the settings.
 type providers struct {
-	confined, unconfined sandbox.Provider
-	report               func(context.Context) []sandbox.Report // nil: confined reports
-	skipped              func() []string                        // paths of the settings that commands do not get; nil for none
-	spill                string                                 // folder for long output; empty for none
+	o          wiringOptions
+	state      string        // confine's own folder
+	engine     *local.Engine // the one that is open from the start
+	unconfined sandbox.Provider
+	embedded   sandbox.Provider
+
+	mu     sync.Mutex // guards what follows
+	choice choice     // the last
+	made   []*onDemand
+
+	retiring sync.WaitGroup
 }
 
-func (w *wiring) openProviders(o wiringOptions) (providers, error) {
-	bwrap, skipped := bubblewrap(w.settings)
-	first, second := embedded(), bwrap
-	if w.settings.Provider == sandbox.ProviderBwrap {
-		first, second = second, first
-	}
-	open := func(wrapper local.Wrapper) (*local.Engine, error) {
-		return local.New(wrapper, observed(local.Options{StateDir: w.paths.StateDir, Log: o.log, OwnsChildren: true}))
-	}
-	engine, err := open(first)
-	if err != nil {
-		return providers{}, fmt.Errorf("preparing to run commands: %w", err)
-	}
-	w.closers = append(w.closers, engine.Close)
-	w.known = slices.Clone(notBuilt)
-	if first != nil {
-		w.know(engine)
-	}
-	if second != nil {
-		later := &onDemand{name: second.Name(), open: func() (sandbox.Provider, error) { return open(second) }}
-		w.closers = append(w.closers, later.Close)
-		w.know(later)
-	}
+// choice is what confines commands under some settings.
+type choice struct {
+	key      string             // what it depends on
+	bwrapKey string             // what its bubblewrap depends on
+	known    []sandbox.Provider // every one, usable or not
+	confined sandbox.Provider
+	report   func(context.Context) []sandbox.Report // nil: confined reports
+	skipped  func() []string                        // paths of the settings that commands do not get; nil for none
+}
 
-	p := providers{confined: w.choose(), unconfined: engine.Unconfined()}
-	if !o.brief {
-		p.report = w.reports(p.confined)
+// openProviders opens the engine that these settings need, and only that.
+func openProviders(s config.Settings, state string, o wiringOptions) (*providers, error) {
+	p := &providers{o: o, state: state}
+	wrapper := embedded()
+	bwrap, skipped := bubblewrap(s)
+	if s.Provider == sandbox.ProviderBwrap {
+		wrapper = bwrap
 	}
-	p.skipped = w.skips(p.confined, skipped, o.log)
-	if o.spill {
-		p.spill = engine.SpillDir()
+	engine, err := p.open(wrapper)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to run commands: %w", err)
 	}
-	if o.stdin != nil || o.output != nil {
-		p.confined, p.unconfined = attached{p.confined, o.stdin, o.output}, attached{p.unconfined, o.stdin, o.output}
+	p.engine, p.unconfined = engine, engine.Unconfined()
+	switch inner := embedded(); {
+	case inner == nil:
+	case wrapper != nil && wrapper.Name() == inner.Name():
+		p.embedded = engine
+	default:
+		p.embedded = p.later(inner)
 	}
+	var first sandbox.Provider
+	if s.Provider == sandbox.ProviderBwrap && bwrap != nil {
+		first = engine
+	}
+	p.choose(s, first, bwrap, skipped)
 	return p, nil
 }
 
-// know puts a provider in the place of the absent one of its name.
-func (w *wiring) know(p sandbox.Provider) {
-	w.known[slices.IndexFunc(w.known, func(k sandbox.Provider) bool { return k.Name() == p.Name() })] = p
+func (p *providers) open(wrapper local.Wrapper) (*local.Engine, error) {
+	return local.New(wrapper, observed(local.Options{StateDir: p.state, Log: p.o.log, OwnsChildren: true}))
 }
 
-// provider is the known one of a name.
-func (w *wiring) provider(name string) sandbox.Provider {
-	return w.known[slices.IndexFunc(w.known, func(k sandbox.Provider) bool { return k.Name() == name })]
+// later is a provider that is opened when it is needed. It is called with mu held,
+// or before anybody else has p.
+func (p *providers) later(wrapper local.Wrapper) *onDemand {
+	provider := &onDemand{name: wrapper.Name(), open: func() (sandbox.Provider, error) { return p.open(wrapper) }}
+	p.made = append(p.made, provider)
+	return provider
 }
 
-// choose is what the settings want commands to be confined by.
-func (w *wiring) choose() sandbox.Provider {
-	if w.settings.Provider != sandbox.ProviderAuto {
-		return w.provider(w.settings.Provider)
+// under is what confines commands under these settings: the same as long as they say
+// the same about it.
+func (p *providers) under(s config.Settings) choice {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if choiceKey(s) == p.choice.key {
+		return p.choice
 	}
-	return &auto{embedded: w.provider(sandbox.ProviderLandlock), bwrap: w.provider(sandbox.ProviderBwrap), preferBwrap: w.settings.PreferBwrap}
+	before := p.choice
+	if bwrapKey(s) == before.bwrapKey {
+		_, skipped := bubblewrap(s)
+		p.choose(s, known(before.known, sandbox.ProviderBwrap), nil, skipped)
+		return p.choice
+	}
+	bwrap, skipped := bubblewrap(s)
+	p.choose(s, nil, bwrap, skipped)
+	if old, ok := known(before.known, sandbox.ProviderBwrap).(*onDemand); ok {
+		p.retiring.Go(func() { old.retire(func() { p.forget(old) }) }) // it may be being tried
+	}
+	return p.choice
+}
+
+func (p *providers) forget(old *onDemand) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.made = slices.DeleteFunc(p.made, func(made *onDemand) bool { return made == old })
+}
+
+// choose makes the choice for settings: with the provider bwrap, or one that is made
+// of the wrapper, or without if both are nil.
+func (p *providers) choose(s config.Settings, bwrap sandbox.Provider, wrapper local.Wrapper, skipped func() []skip) {
+	c := choice{key: choiceKey(s), bwrapKey: bwrapKey(s), known: slices.Clone(notBuilt)}
+	if p.embedded != nil {
+		know(c.known, p.embedded)
+	}
+	if bwrap == nil && wrapper != nil {
+		bwrap = p.later(wrapper)
+	}
+	if bwrap != nil {
+		know(c.known, bwrap)
+	}
+	switch {
+	case s.Backend == sandbox.ProviderOpenSandbox:
+		c.confined = known(c.known, sandbox.ProviderOpenSandbox)
+	case s.Provider == sandbox.ProviderAuto:
+		c.confined = &auto{embedded: known(c.known, sandbox.ProviderLandlock), bwrap: known(c.known, sandbox.ProviderBwrap), preferBwrap: s.PreferBwrap}
+	default:
+		c.confined = known(c.known, s.Provider)
+	}
+	if !p.o.brief {
+		c.report = reports(c.known, c.confined)
+	}
+	c.skipped = skips(c.confined, skipped, p.o.log)
+	if s.RunUnconfined {
+		c.confined = &fallback{Provider: c.confined, unconfined: p.unconfined, log: p.o.log}
+	}
+	if p.o.stdin != nil || p.o.output != nil {
+		c.confined = attached{c.confined, p.o.stdin, p.o.output}
+	}
+	p.choice = c
+}
+
+// choiceKey has everything that a choice depends on.
+func choiceKey(s config.Settings) string {
+	return fmt.Sprintf("%q %q %v %v %s", s.Backend, s.Provider, s.PreferBwrap, s.RunUnconfined, bwrapKey(s))
+}
+
+func bwrapKey(s config.Settings) string {
+	return fmt.Sprintf("%q %q %q", s.BwrapPath, s.BwrapReadOnly, s.BwrapDevices)
+}
+
+// bare is what runs commands that nothing shall confine.
+func (p *providers) bare() sandbox.Provider {
+	if p.o.stdin != nil || p.o.output != nil {
+		return attached{p.unconfined, p.o.stdin, p.o.output}
+	}
+	return p.unconfined
+}
+
+// close ends every command.
+func (p *providers) close() error {
+	p.mu.Lock()
+	made := slices.Clone(p.made)
+	p.mu.Unlock()
+	var errs []error
+	for _, provider := range slices.Backward(made) {
+		errs = append(errs, provider.Close())
+	}
+	p.retiring.Wait()
+	return errors.Join(append(errs, p.engine.Close())...)
+}
+
+// know puts a provider in the place of the absent one of its name.
+func know(all []sandbox.Provider, p sandbox.Provider) {
+	all[slices.IndexFunc(all, func(k sandbox.Provider) bool { return k.Name() == p.Name() })] = p
+}
+
+// known is the one of a name.
+func known(all []sandbox.Provider, name string) sandbox.Provider {
+	return all[slices.IndexFunc(all, func(k sandbox.Provider) bool { return k.Name() == name })]
 }
 
 // reports asks every provider. A choice that is still to be made is made by what
 // they answer.
-func (w *wiring) reports(confined sandbox.Provider) func(context.Context) []sandbox.Report {
+func reports(all []sandbox.Provider, confined sandbox.Provider) func(context.Context) []sandbox.Report {
 	return func(ctx context.Context) []sandbox.Report {
-		reports := make([]sandbox.Report, len(w.known))
+		reports := make([]sandbox.Report, len(all))
 		by := map[string]sandbox.Report{}
-		for i, provider := range w.known {
+		for i, provider := range all {
 			reports[i] = provider.Probe(ctx)
 			by[provider.Name()] = reports[i]
 		}
@@ -96,7 +202,7 @@ type skip struct{ path, reason string }
 
 // skips says which paths are skipped while bubblewrap confines, and logs what is
 // skipped now, whatever confines.
-func (w *wiring) skips(confined sandbox.Provider, skipped func() []skip, log *slog.Logger) func() []string {
+func skips(confined sandbox.Provider, skipped func() []skip, log *slog.Logger) func() []string {
 	if skipped == nil {
 		return nil
 	}
@@ -119,16 +225,18 @@ func (w *wiring) skips(confined sandbox.Provider, skipped func() []skip, log *sl
 
 // absent stands for a provider that this version or system does not have. It
 // refuses every command, so that choosing it can never mean no sandbox.
-type absent struct{ name, reason string }
+type absent struct{ name, reason, remedy string }
 
 // notBuilt has every provider that there is a name for, in the order of reports,
 // as if this version and system had none.
 var notBuilt = []sandbox.Provider{
-	absent{sandbox.ProviderLandlock, "it needs Linux"},
-	absent{sandbox.ProviderBwrap, "it needs Linux"},
-	absent{sandbox.ProviderSeatbelt, "this version of confine does not have it yet"},
-	absent{sandbox.ProviderOpenSandbox, "this version of confine does not have it yet"},
+	absent{sandbox.ProviderLandlock, "it needs Linux", nameNone},
+	absent{sandbox.ProviderBwrap, "it needs Linux", nameNone},
+	absent{sandbox.ProviderSeatbelt, "this version of confine does not have it yet", nameNone},
+	absent{sandbox.ProviderOpenSandbox, "this version of confine does not have it yet", `set sandbox_backend = "none" in the settings`},
 }
+
+const nameNone = `set provider = "auto" in the settings and name no --provider`
 
 func (a absent) Name() string { return a.name }
 
@@ -140,7 +248,7 @@ func (a absent) Start(_ context.Context, spec sandbox.Spec) (sandbox.Process, er
 	return nil, &sandbox.UnavailableError{
 		Mode:     spec.Policy.Mode,
 		Detail:   fmt.Sprintf("provider %s: %s", a.name, a.reason),
-		Remedies: []string{`set provider = "auto" in the settings and name no --provider`, "run \"confine doctor\" to see what this machine can enforce"},
+		Remedies: []string{a.remedy, "run \"confine doctor\" to see what this machine can enforce"},
 	}
 }
 

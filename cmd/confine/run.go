@@ -85,7 +85,7 @@ func runInSandbox(options runOptions) (_ int, err error) {
 	defer r.interrupts.stop()
 	wiring := wiringOptions{named: options.named, stdin: commandStdin(os.Stdin), brief: true}
 	if !canAsk(options) {
-		wiring.named = options.namedUnasked
+		wiring.named = options.namedUnasked()
 	}
 	if options.json {
 		wiring.keep = jsonOutput
@@ -107,6 +107,11 @@ func runInSandbox(options runOptions) (_ int, err error) {
 		return 0, err
 	}
 	defer r.client.close()
+	if !options.json {
+		for _, warning := range w.current.Load().Current().Warnings {
+			printNote("settings: %s", warning)
+		}
+	}
 	if len(r.client.refused) > 0 && w.settings.Mode == sandbox.WorkspaceWrite {
 		// Running all the same would only make every write fail.
 		return 0, withHint(errors.New("making the workspace writable: "+r.client.refused[0].Reason), "name another folder with --workspace DIR")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,8 +23,8 @@ type runOptions struct {
 	workspace string                 // absolute
 	json      bool
 
-	// named holds what the person set for this run, over the settings file.
-	named func(*config.Settings)
+	// named holds what the person set for this run, by key, over the settings file.
+	named map[string]any
 }
 
 // maxCommandFile bounds --command-file, in bytes: it must fit into a message.
@@ -164,25 +165,25 @@ func (f *runFlags) settings(o *runOptions) error {
 	if f.given["provider"] && !slices.Contains(config.Providers, f.provider) {
 		return usageErrorf("use one of "+strings.Join(config.Providers, ", "), "unknown provider %q", f.provider)
 	}
-	o.named = func(s *config.Settings) {
-		if f.given["mode"] {
-			s.Mode, s.Origins[config.KeyMode] = mode, config.OriginCommandLine
-		}
-		if f.given["network"] {
-			s.Network, s.Origins[config.KeyNetwork] = f.network, config.OriginCommandLine
-		}
-		if f.given["provider"] {
-			s.Provider, s.Origins[config.KeyProvider] = f.provider, config.OriginCommandLine
-		}
+	o.named = map[string]any{}
+	if f.given["mode"] {
+		o.named[config.KeyMode] = string(mode)
+	}
+	if f.given["network"] {
+		o.named[config.KeyNetwork] = f.network
+	}
+	if f.given["provider"] {
+		o.named[config.KeyProvider] = f.provider
 	}
 	return nil
 }
 
-// namedUnasked changes the settings for a run of which nobody can be asked, so
-// that neither its result nor its text for a model promises a question.
-func (o runOptions) namedUnasked(s *config.Settings) {
-	o.named(s)
-	s.ApprovalPolicy = string(approval.PolicyNever)
+// namedUnasked are the settings for a run of which nobody can be asked, so that
+// neither its result nor its text for a model promises a question.
+func (o runOptions) namedUnasked() map[string]any {
+	named := maps.Clone(o.named)
+	named[config.KeyApprovalPolicy] = string(approval.PolicyNever)
+	return named
 }
 
 // envFlag collects --env K=V.

@@ -2,14 +2,12 @@ package main
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/confine-dev/confine/cmd/confine/config"
-	"github.com/confine-dev/confine/sandbox"
 )
 
 func TestRunOptionsCommand(t *testing.T) {
@@ -88,26 +86,16 @@ func TestRunOptionsNameSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := config.Defaults()
-	o.named(&s)
-	if s.Mode != sandbox.WorkspaceWrite || !s.Network || s.Provider != "auto" {
-		t.Errorf("got %+v", s)
-	}
-	for key, want := range map[string]string{
-		"sandbox_mode": "command line", "network_access": "command line", "provider": "default", "approval_policy": "default",
-	} {
-		if s.Origins[key] != want {
-			t.Errorf("origin of %s: got %q, want %q", key, s.Origins[key], want)
-		}
+	if want := map[string]any{"sandbox_mode": "workspace-write", "network_access": true}; !maps.Equal(o.named, want) {
+		t.Errorf("got %v, want %v", o.named, want)
 	}
 
 	o, err = parseRunOptions([]string{"--network=false", "ls"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Network = true
-	if o.named(&s); s.Network {
-		t.Error("--network=false does not narrow")
+	if want := map[string]any{"network_access": false}; !maps.Equal(o.named, want) {
+		t.Errorf("got %v, want %v", o.named, want)
 	}
 }
 
@@ -116,9 +104,8 @@ func TestRunOptionsProviderAsPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := config.Defaults()
-	if o.named(&s); s.Provider != "landlock" {
-		t.Errorf("the provider is %q", s.Provider)
+	if o.named["provider"] != "landlock" {
+		t.Errorf("the provider is %q", o.named["provider"])
 	}
 	if _, err := parseRunOptions([]string{"--provider", "/any/landlock/folder", "ls"}); err == nil {
 		t.Error("a folder was taken for a provider")

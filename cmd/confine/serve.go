@@ -15,6 +15,9 @@ var serveCommand = command{
 	summary:  "Serve one editor on standard input and output.",
 	details: `
   --stdio       accepted and not needed: there is no other way
+  --trust-editor-options
+                let the editor's initializationOptions widen as well as tighten;
+                only for editors that take them from your own settings alone
   --trace FILE  append every message to FILE (mode 0600: messages hold commands)
   --log FILE    append the log, in every detail, to FILE instead of writing its
                 warnings to standard error (mode 0600 as well)
@@ -28,6 +31,7 @@ editor sent shutdown, else 1; 2 for a mistake in these arguments.`,
 func runServe(args []string) (int, error) {
 	flags := newFlags("serve")
 	flags.Bool("stdio", true, "")
+	trust := flags.Bool("trust-editor-options", false, "")
 	trace := flags.String("trace", "", "")
 	logFile := flags.String("log", "", "")
 	if err := parseOnlyFlags(flags, args); err != nil {
@@ -50,7 +54,7 @@ func runServe(args []string) (int, error) {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(logTo, &slog.HandlerOptions{Level: level}))
-	w, err := newWiring(wiringOptions{log: log, trace: traceTo, spill: true})
+	w, err := newWiring(wiringOptions{trustEditor: *trust, watch: true, log: log, trace: traceTo, spill: true})
 	if err != nil {
 		return 0, err
 	}

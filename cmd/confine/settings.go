@@ -7,8 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
+	"github.com/confine-dev/confine/approval"
 	"github.com/confine-dev/confine/cmd/confine/config"
+	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/rpc/server"
+	"github.com/confine-dev/confine/sandbox/hide"
 )
 
 var configCommand = command{
@@ -119,4 +124,62 @@ func shownValue(value any) string {
 		return fmt.Sprint(value)
 	}
 	return string(text)
+}
+
+// configuration is the settings of one connection in the words of the server.
+type configuration struct {
+	*config.Connection
+	make func(*config.Snapshot) *server.Settings
+
+	mu   sync.Mutex // guards what follows
+	of   *config.Snapshot
+	made *server.Settings // of it
+}
+
+// Current implements server.Configuration.
+func (c *configuration) Current() *server.Settings {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.Connection.Current(); now != c.of {
+		c.of, c.made = now, c.make(now)
+	}
+	return c.made
+}
+
+func (w *wiring) serverSettings(from *config.Snapshot) *server.Settings {
+	s := from.Settings
+	choice := w.providers.under(s)
+	return &server.Settings{
+		Mode: s.Mode, Network: s.Network, ApprovalPolicy: approval.Policy(s.ApprovalPolicy),
+		WritableRoots: s.Writable(w.paths.Home), Limits: s.Limits,
+		Refusal: from.Refusal, Shown: shownSettings(from), Problems: settingsProblems(from),
+		Confined: choice.confined, ConfinedReport: choice.report, Skipped: choice.skipped,
+		Unreadable: hide.New(w.hidden(s)).Find,
+	}
+}
+
+// shownSettings are the settings as they go over the wire.
+func shownSettings(s *config.Snapshot) []proto.Setting {
+	list := make([]proto.Setting, len(s.Values))
+	for i, v := range s.Values {
+		list[i] = proto.Setting{Key: v.Key, Value: v.Value, Origin: v.Origin}
+	}
+	return list
+}
+
+func settingsProblems(s *config.Snapshot) []proto.SettingsProblem {
+	list := []proto.SettingsProblem{}
+	add := func(severity proto.Severity, message string) {
+		list = append(list, proto.SettingsProblem{Severity: severity, Message: message})
+	}
+	if s.Refusal != "" {
+		add(proto.SeverityError, "no command runs: "+s.Refusal)
+	}
+	for _, message := range s.Errors {
+		add(proto.SeverityError, message)
+	}
+	for _, message := range s.Warnings {
+		add(proto.SeverityWarning, message)
+	}
+	return list
 }

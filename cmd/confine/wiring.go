@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/confine-dev/confine/approval"
 	"github.com/confine-dev/confine/cmd/confine/config"
-	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/rpc/server"
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/harden"
@@ -19,10 +19,11 @@ import (
 
 // wiring is a server with everything it needs, the same for every subcommand.
 type wiring struct {
-	server   *server.Server
-	settings config.Settings
-	paths    config.Paths
-	known    []sandbox.Provider // every one, usable or not
+	server    *server.Server
+	settings  config.Settings // without those of an editor and of workspaces
+	paths     config.Paths
+	providers *providers
+	current   atomic.Pointer[config.Connection] // of the last connection
 
 	hardening *harden.Hardening // of this process
 
@@ -31,14 +32,16 @@ type wiring struct {
 
 // wiringOptions are what the subcommands do differently.
 type wiringOptions struct {
-	named  func(*config.Settings) // changes the settings that were loaded; nil for none
-	stdin  io.Reader              // see attached
-	output *liveOutput            // see attached
-	keep   int                    // bytes of each stream that a result holds; 0 is the server's default
-	brief  bool                   // of the providers only the one in use is asked what it can do
-	spill  bool                   // what a result leaves out goes to a file that lives as long as the server
-	log    *slog.Logger           // nil discards
-	trace  io.Writer              // gets every message; nil for none
+	named       map[string]any // settings of the command line, by key; nil for none
+	trustEditor bool           // the editor's options may widen
+	watch       bool           // changes of settings count at once
+	stdin       io.Reader      // see attached
+	output      *liveOutput    // see attached
+	keep        int            // bytes of each stream that a result holds; 0 is the server's default
+	brief       bool           // of the providers only the one in use is asked what it can do
+	spill       bool           // what a result leaves out goes to a file that lives as long as the server
+	log         *slog.Logger   // nil discards
+	trace       io.Writer      // gets every message; nil for none
 }
 
 // newWiring loads the settings and makes a server. Close it.
@@ -49,10 +52,14 @@ func newWiring(o wiringOptions) (_ *wiring, err error) {
 			w.close()
 		}
 	}()
-	if w.settings, err = loadSettings(w.paths, o.named); err != nil {
+	source, err := openSettings(config.Options{Paths: w.paths, Named: o.named, TrustEditor: o.trustEditor, Watch: o.watch})
+	if err != nil {
 		return nil, err
 	}
-	w.hardening = w.harden(o.log)
+	w.closers = append(w.closers, source.Close)
+	base := source.Base()
+	w.settings = base.Settings
+	w.hardening = w.harden(base.Origin(config.KeyNoNewPrivs), o.log)
 	if err := config.EnsurePrivate(w.paths.StateDir); err != nil {
 		return nil, withHint(err, "mend it, move it away, or set XDG_STATE_HOME to a folder that you can write to")
 	}
@@ -60,36 +67,26 @@ func newWiring(o wiringOptions) (_ *wiring, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := w.openProviders(o)
-	if err != nil {
+	if w.providers, err = openProviders(w.settings, w.paths.StateDir, o); err != nil {
 		return nil, err
 	}
+	w.closers = append(w.closers, w.providers.close)
+	var spill string
+	if o.spill {
+		spill = w.providers.engine.SpillDir()
+	}
 	w.server = server.New(server.Options{
-		Version:        readBuildFacts().Version,
-		Confined:       p.confined,
-		ConfinedReport: p.report,
-		Unconfined:     p.unconfined,
-		Gate:           gate,
-		Settings: server.Settings{
-			Mode:           w.settings.Mode,
-			Network:        w.settings.Network,
-			Provider:       w.settings.Provider,
-			ApprovalPolicy: w.settings.ApprovalPolicy,
-			More: []proto.Setting{
-				{Key: config.KeyPreferBwrap, Value: w.settings.PreferBwrap},
-				{Key: config.KeyBwrapPath, Value: w.settings.BwrapPath},
-				{Key: config.KeyBwrapReadOnly, Value: append([]string{}, w.settings.BwrapReadOnly...)},
-				{Key: config.KeyBwrapDevices, Value: append([]string{}, w.settings.BwrapDevices...)},
-				{Key: config.KeyDenyRead, Value: append([]string{}, w.settings.DenyRead...)},
-				{Key: config.KeyDenyReadStores, Value: w.settings.DenyReadDefaults},
-			},
-			Origins: w.settings.Origins,
+		Version:    readBuildFacts().Version,
+		Unconfined: w.providers.bare(),
+		Gate:       gate,
+		Configure: func(changed func()) server.Configuration {
+			c := source.Connect(changed)
+			w.current.Store(c)
+			return &configuration{Connection: c, make: w.serverSettings}
 		},
-		Skipped:    p.skipped,
-		Unreadable: hide.New(w.hidden()).Find,
-		Forbidden:  w.forbidden(),
-		HostEnv:    os.Environ(),
-		SpillDir:   p.spill,
+		Forbidden: w.forbidden(),
+		HostEnv:   os.Environ(),
+		SpillDir:  spill,
 
 		KeepOutput: o.keep,
 		Log:        o.log,
@@ -108,20 +105,13 @@ func (w *wiring) close() error {
 	return errors.Join(errs...)
 }
 
-func loadSettings(paths config.Paths, named func(*config.Settings)) (config.Settings, error) {
-	settings, err := config.Load(paths.SettingsFile())
-	if err != nil {
-		return settings, withHint(err, "correct the file; docs/configuration.md lists what may stand in it")
+// harden protects this process before it starts any other. What the settings say of
+// privileges beats their mode.
+func (w *wiring) harden(origin string, log *slog.Logger) *harden.Hardening {
+	mayGain, source := harden.Privileges(w.settings.Mode == sandbox.DangerFullAccess, "")
+	if wanted := w.settings.NoNewPrivs; wanted != nil {
+		mayGain, source = !*wanted, origin
 	}
-	if named != nil {
-		named(&settings)
-	}
-	return settings, nil
-}
-
-// harden protects this process before it starts any other.
-func (w *wiring) harden(log *slog.Logger) *harden.Hardening {
-	mayGain, source := harden.Privileges(w.settings.Mode == sandbox.DangerFullAccess, os.Getenv(harden.EnvNoNewPrivs))
 	return harden.Apply(harden.Options{MayGain: mayGain, Source: source, Log: log})
 }
 
@@ -132,7 +122,7 @@ func (w *wiring) openGate() (*approval.Gate, error) {
 		return nil, err
 	}
 	w.closers = append(w.closers, audit.Close)
-	gate, err := approval.New(approval.Options{Policy: approval.Policy(w.settings.ApprovalPolicy), Audit: audit})
+	gate, err := approval.New(approval.Options{Audit: audit}) // each request has its policy
 	if err != nil {
 		return nil, err
 	}
@@ -141,14 +131,14 @@ func (w *wiring) openGate() (*approval.Gate, error) {
 }
 
 // hidden says what no confined command can read.
-func (w *wiring) hidden() hide.Rules {
-	return hide.Rules{Home: w.paths.Home, Getenv: os.Getenv, Defaults: w.settings.DenyReadDefaults, Root: os.Geteuid() == 0,
-		More: w.settings.Hidden(w.paths.Home)}
+func (w *wiring) hidden(s config.Settings) hide.Rules {
+	return hide.Rules{Home: w.paths.Home, Getenv: os.Getenv, Defaults: s.DenyReadDefaults, Root: os.Geteuid() == 0,
+		More: s.Hidden(w.paths.Home)}
 }
 
 // forbidden lists the folders that no command may be given for writing.
 func (w *wiring) forbidden() sandbox.Forbidden {
-	own := []string{w.paths.ConfigDir, w.paths.SettingsFile(), w.paths.StateDir}
+	own := []string{w.paths.ConfigDir, w.paths.SettingsFile(), w.paths.ManagedFile, w.paths.StateDir}
 	if program, err := os.Executable(); err == nil {
 		own = append(own, program)
 	}

@@ -38,17 +38,18 @@ type CapabilitiesParams struct {
 
 // Capabilities is what this host can enforce and how this server is set.
 type Capabilities struct {
-	ProtocolVersion int              `json:"protocolVersion"`
-	Version         string           `json:"version"` // of confine
-	State           ProbeState       `json:"state"`
-	Provider        string           `json:"provider"`  // that confines commands; none if nothing does
-	Providers       []sandbox.Report `json:"providers"` // empty while probing
-	Settings        []Setting        `json:"settings"`
-	Roots           []string         `json:"roots"` // canonical paths
-	RefusedRoots    []RefusedURI     `json:"refusedRoots"`
-	CanAsk          bool             `json:"canAsk"` // somebody can be asked for more
-	Limits          Limits           `json:"limits"`
-	Tool            Tool             `json:"tool"`
+	ProtocolVersion int               `json:"protocolVersion"`
+	Version         string            `json:"version"` // of confine
+	State           ProbeState        `json:"state"`
+	Provider        string            `json:"provider"`  // that confines commands; none if nothing does
+	Providers       []sandbox.Report  `json:"providers"` // empty while probing
+	Settings        []Setting         `json:"settings"`
+	Problems        []SettingsProblem `json:"settingsProblems"`
+	Roots           []string          `json:"roots"` // canonical paths
+	RefusedRoots    []RefusedURI      `json:"refusedRoots"`
+	CanAsk          bool              `json:"canAsk"` // somebody can be asked for more
+	Limits          Limits            `json:"limits"`
+	Tool            Tool              `json:"tool"`
 }
 
 // Setting is one effective setting.
@@ -57,6 +58,22 @@ type Setting struct {
 	Value  any    `json:"value"`
 	Origin string `json:"origin"` // default, or where it was set
 }
+
+// SettingsProblem is something to be said of the settings.
+type SettingsProblem struct {
+	Severity Severity `json:"severity"`
+	Message  string   `json:"message"` // may have paths of files in it
+}
+
+// Severity says what a problem does.
+type Severity string
+
+// The severities: a warning is about something that counts for nothing; an error
+// means that what held before holds on, or that no command runs.
+const (
+	SeverityWarning Severity = "warning"
+	SeverityError   Severity = "error"
+)
 
 // RefusedURI is a workspace folder that is not used as a root.
 type RefusedURI struct {

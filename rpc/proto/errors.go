@@ -29,6 +29,10 @@ const (
 	// question and the start, so the command did not run.
 	FailureGrantChanged = "GRANT_CHANGED"
 
+	// FailureSettings means that the settings have a mistake that could have meant
+	// to forbid the command, so it did not run.
+	FailureSettings = "SETTINGS_INVALID"
+
 	// FailureNotRecorded means that the audit could not be written, so the
 	// command did not run.
 	FailureNotRecorded = "NOT_RECORDED"

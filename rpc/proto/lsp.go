@@ -53,7 +53,7 @@ type InitializeParams struct {
 	RootURI               string             `json:"rootUri,omitempty"`               // used only without workspaceFolders
 	WorkspaceFolders      []WorkspaceFolder  `json:"workspaceFolders,omitempty"`      // the roots
 	Capabilities          ClientCapabilities `json:"capabilities"`                    // see ClientConfine
-	InitializationOptions json.RawMessage    `json:"initializationOptions,omitempty"` // not read yet
+	InitializationOptions json.RawMessage    `json:"initializationOptions,omitempty"` // settings, which only tighten unless the server was told to trust the editor
 }
 
 // ClientCapabilities is what is read of a client's capabilities.

@@ -44,6 +44,7 @@ var closedSets = map[reflect.Type][]string{
 	reflect.TypeFor[sandbox.ObservationState](): {"full", "partial", "none"},
 	reflect.TypeFor[Status]():                   {"running", "completed", "cancelled", "refused"},
 	reflect.TypeFor[ProbeState]():               {"probing", "ready"},
+	reflect.TypeFor[Severity]():                 {"warning", "error"},
 }
 
 // fieldTypes are the types of fields that Go only calls a string, a number or
@@ -71,7 +72,7 @@ var (
 	outcomes      = []approval.Outcome{approval.AllowedOnce, approval.AllowedSession, approval.AllowedAlways, approval.Rejected, approval.Cancelled, approval.TimedOut, approval.Unavailable}
 	deciders      = []approval.By{approval.ByLimits, approval.ByPolicy, approval.ByMemory, approval.ByGrant, approval.ByPerson, approval.ByDefault}
 	startFailures = []sandbox.StartErrorKind{sandbox.ProgramNotFound, sandbox.ProgramNotExecutable, sandbox.BadWorkingDirectory, sandbox.ArgumentListTooLong}
-	failures      = append(names(startFailures), FailureSandboxUnavailable, FailureTooManyRuns, FailureTooManySessions, FailureGrantChanged, FailureNotRecorded, "SERVER_BUSY")
+	failures      = append(names(startFailures), FailureSandboxUnavailable, FailureTooManyRuns, FailureTooManySessions, FailureGrantChanged, FailureSettings, FailureNotRecorded, "SERVER_BUSY")
 	progressToken = map[string]any{"type": []string{"integer", "string"}}
 )
 

@@ -56,7 +56,7 @@ func (c *client) enlarge(p *plan, a proto.Additional, denials []sandbox.Denial) 
 		return false, nil
 	}
 	// A folder that was closed since then is no root any more.
-	now := c.policy(scope{mode: before.Mode, network: before.Network}, c.folders.roots())
+	now := c.policy(p.settings, scope{mode: before.Mode, network: before.Network}, c.roots(p.settings))
 	p.want.Roots = slices.DeleteFunc(slices.Clone(before.Roots), func(r *sandbox.Root) bool {
 		return !slices.ContainsFunc(now.Roots, func(o *sandbox.Root) bool { return o.Path == r.Path && o.Dev == r.Dev && o.Ino == r.Ino })
 	})

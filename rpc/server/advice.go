@@ -11,13 +11,13 @@ import (
 // advise finds what would let an ended command do what it was refused. It looks
 // at the host's files as they are then.
 func (c *client) advise(p plan, result sandbox.Result) sandbox.Advice {
-	roots := c.folders.roots()
+	roots := c.roots(p.settings)
 	var wider []sandbox.Policy
 	for _, mode := range p.want.Mode.WiderModes() {
 		if mode == sandbox.WorkspaceWrite && len(roots) == 0 {
 			continue
 		}
-		wider = append(wider, c.policy(scope{mode: mode, network: p.want.Network}, roots))
+		wider = append(wider, c.policy(p.settings, scope{mode: mode, network: p.want.Network}, roots))
 	}
 	return sandbox.Advise(sandbox.AdviceContext{
 		Policy: p.want, Wider: wider, Host: sandbox.SystemHost(c.o.Forbidden),

@@ -20,7 +20,7 @@ func benchmark(b *testing.B, play func(*rpctest.Editor, *sandboxtest.FakeProcess
 		b.Fatal(err)
 	}
 	fake := sandboxtest.NewFake(sandbox.ProviderLandlock)
-	s := server.New(server.Options{Confined: fake, Unconfined: sandboxtest.NewFake(sandbox.ProviderNone), Gate: gate})
+	s := server.New(server.Options{Settings: server.Settings{Confined: fake}, Unconfined: sandboxtest.NewFake(sandbox.ProviderNone), Gate: gate})
 	ours, theirs := net.Pipe()
 	served := make(chan error, 1)
 	go func() {

@@ -27,31 +27,33 @@ func (c *client) capabilities(ctx context.Context, req *rpc.Request) (any, error
 		case <-ctx.Done():
 		}
 	}
+	s := c.settings()
 	roots := []string{}
-	for _, root := range c.folders.roots() {
+	for _, root := range c.roots(s) {
 		roots = append(roots, root.Path)
 	}
 	return proto.Capabilities{
 		ProtocolVersion: proto.ProtocolVersion,
 		Version:         c.o.Version,
 		State:           c.probing.state(),
-		Provider:        c.confiner(),
+		Provider:        c.confiner(s),
 		Providers:       orEmpty(c.probing.all()),
-		Settings:        c.settings(),
+		Settings:        s.shown(),
+		Problems:        orEmpty(c.problems(s)),
 		Roots:           roots,
 		RefusedRoots:    c.folders.refusals(),
 		CanAsk:          c.canAsk(),
 		Limits:          c.limits(),
-		Tool:            shellTool(c.o.Settings.Mode.Confined() && c.canAsk()),
+		Tool:            shellTool(s.Mode.Confined() && c.canAsk()),
 	}, nil
 }
 
 // confiner names the provider that confines commands, as far as is known yet.
-func (c *client) confiner() string {
-	if c.o.Confined == nil {
+func (c *client) confiner(s *Settings) string {
+	if s.Confined == nil {
 		return sandbox.ProviderNone
 	}
-	name := c.o.Confined.Name()
+	name := s.Confined.Name()
 	if report, tried := c.probing.of(name); tried && !report.Usable {
 		return sandbox.ProviderNone
 	}
@@ -74,22 +76,6 @@ func (c *client) limits() proto.Limits {
 		Background:       maxBackground,
 		Sessions:         maxSessions,
 	}
-}
-
-// settings lists the effective settings under the names of the settings file.
-func (c *client) settings() []proto.Setting {
-	s := c.o.Settings
-	list := []proto.Setting{
-		{Key: "sandbox_mode", Value: s.Mode},
-		{Key: "network_access", Value: s.Network},
-		{Key: "provider", Value: s.Provider},
-		{Key: "approval_policy", Value: s.ApprovalPolicy},
-	}
-	list = append(list, s.More...)
-	for i := range list {
-		list[i].Origin = withDefault(s.Origins[list[i].Key], "default")
-	}
-	return list
 }
 
 // probing is what the providers have answered so far.
@@ -180,11 +166,11 @@ func (c *client) probe() {
 }
 
 func (c *client) reports() []sandbox.Report {
-	switch {
-	case c.o.ConfinedReport != nil:
-		return c.o.ConfinedReport(c.ctx)
-	case c.o.Confined != nil:
-		return []sandbox.Report{c.o.Confined.Probe(c.ctx)}
+	switch s := c.settings(); {
+	case s.ConfinedReport != nil:
+		return s.ConfinedReport(c.ctx)
+	case s.Confined != nil:
+		return []sandbox.Report{s.Confined.Probe(c.ctx)}
 	}
 	return nil
 }
@@ -219,7 +205,7 @@ func (c *client) commandDoctor() (any, error) {
 
 func (c *client) diagnosis() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "confine %s: sandbox_mode is %s.", sayable(c.o.Version), c.o.Settings.Mode)
+	fmt.Fprintf(&b, "confine %s: sandbox_mode is %s.", sayable(c.o.Version), c.settings().Mode)
 	reports := c.probing.all()
 	if len(reports) == 0 {
 		b.WriteString("\nNo sandbox provider is known on this system.")

@@ -16,7 +16,8 @@ import (
 func TestCapabilities(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := open(t, func(o *server.Options) {
-			o.Settings = server.Settings{Mode: sandbox.WorkspaceWrite, Origins: map[string]string{"sandbox_mode": "/home/me/config.toml"}}
+			o.Settings.Mode = sandbox.WorkspaceWrite
+			o.Settings.Shown = []proto.Setting{{Key: "sandbox_mode", Value: sandbox.WorkspaceWrite, Origin: "/home/me/config.toml:1"}}
 		})
 		var raw json.RawMessage
 		w.editor.Call(proto.MethodCapabilities, proto.CapabilitiesParams{Wait: true}, &raw)
@@ -30,12 +31,7 @@ func TestCapabilities(t *testing.T) {
 		if len(c.Roots) != 1 || c.Roots[0] != w.folder || len(c.RefusedRoots) != 0 {
 			t.Errorf("roots %q, refused %+v", c.Roots, c.RefusedRoots)
 		}
-		want := []proto.Setting{
-			{Key: "sandbox_mode", Value: "workspace-write", Origin: "/home/me/config.toml"},
-			{Key: "network_access", Value: false, Origin: "default"},
-			{Key: "provider", Value: "auto", Origin: "default"},
-			{Key: "approval_policy", Value: "ask", Origin: "default"},
-		}
+		want := []proto.Setting{{Key: "sandbox_mode", Value: "workspace-write", Origin: "/home/me/config.toml:1"}}
 		if !slices.Equal(c.Settings, want) {
 			t.Errorf("settings %+v", c.Settings)
 		}
@@ -52,7 +48,7 @@ func TestCapabilities(t *testing.T) {
 // in force cannot be told from it.
 func TestTheToolOfAnAgent(t *testing.T) {
 	tool := func(t *testing.T, s server.Settings) proto.Tool {
-		w := open(t, func(o *server.Options) { o.Settings = s })
+		w := open(t, func(o *server.Options) { s.Confined, o.Settings = o.Settings.Confined, s })
 		var c proto.Capabilities
 		w.editor.Call(proto.MethodCapabilities, nil, &c)
 		return c.Tool
@@ -140,7 +136,7 @@ func TestAProviderThatCannotBeUsed(t *testing.T) {
 func TestReportsOfEveryProvider(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := open(t, func(o *server.Options) {
-			o.ConfinedReport = func(context.Context) []sandbox.Report {
+			o.Settings.ConfinedReport = func(context.Context) []sandbox.Report {
 				return []sandbox.Report{{Provider: "landlock", Usable: true}, {Provider: "bwrap", Reason: "not installed", Remedies: []string{"install it"}}}
 			}
 		})

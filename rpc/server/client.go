@@ -10,6 +10,7 @@ import (
 	"github.com/confine-dev/confine/approval"
 	"github.com/confine-dev/confine/rpc"
 	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/sandbox"
 )
 
 // client is the editor at the other end and everything that belongs to it.
@@ -22,12 +23,18 @@ type client struct {
 	cancel  context.CancelFunc
 	working sync.WaitGroup // goroutines that are no request of the editor
 
+	config Configuration
+	news   chan struct{} // has one element while a change of the settings is to be told
+
 	life     *lifecycle
 	offer    offer // written by initialize, read after it
 	folders  *folders
 	runs     *registry
 	sessions *sessions
 	probing  *probing
+
+	usedMu sync.Mutex                // guards used
+	used   map[sandbox.Provider]bool // whatever confined commands of this connection; the settings may name others by now
 
 	// mute is set when the editor answered that it knows no way to ask.
 	mute atomic.Bool
@@ -40,8 +47,9 @@ type offer struct {
 }
 
 func newClient(ctx context.Context, o Options, cancel context.CancelFunc) *client {
-	return &client{
+	c := &client{
 		o:        o,
+		news:     make(chan struct{}, 1),
 		id:       rand.Text(),
 		ctx:      ctx,
 		cancel:   cancel,
@@ -50,7 +58,10 @@ func newClient(ctx context.Context, o Options, cancel context.CancelFunc) *clien
 		runs:     newRegistry(),
 		sessions: &sessions{},
 		probing:  newProbing(),
+		used:     map[sandbox.Provider]bool{},
 	}
+	c.config = o.configure(c.settingsChanged)
+	return c
 }
 
 // end ends what the connection started, and waits for it.
@@ -61,14 +72,24 @@ func (c *client) end() {
 		c.endSession(session)
 	}
 	c.folders.close()
+	c.config.Close()
 }
 
 func (c *client) endSession(session string) {
-	if c.o.Confined != nil {
-		c.o.Confined.CloseSession(session)
+	c.usedMu.Lock()
+	defer c.usedMu.Unlock()
+	for provider := range c.used {
+		provider.CloseSession(session)
 	}
 	c.o.Unconfined.CloseSession(session)
 	c.o.Gate.EndSession(session)
+}
+
+// note remembers what the connection's sessions may be in.
+func (c *client) note(provider sandbox.Provider) {
+	c.usedMu.Lock()
+	defer c.usedMu.Unlock()
+	c.used[provider] = true
 }
 
 // announced reports whether the editor speaks the confine part of the protocol.
@@ -76,7 +97,7 @@ func (c *client) announced() bool { return c.offer.confine != nil }
 
 // canAsk reports whether somebody can be asked for more than is configured.
 func (c *client) canAsk() bool {
-	return c.o.Settings.ApprovalPolicy != string(approval.PolicyNever) && !c.mute.Load()
+	return c.settings().ApprovalPolicy != approval.PolicyNever && !c.mute.Load()
 }
 
 // notify sends a notification; the log says if it could not. A client that is

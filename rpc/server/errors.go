@@ -17,6 +17,7 @@ func wireError(err error) *rpc.Error {
 		start       *sandbox.StartError
 		recording   *notRecordedError
 		changed     *grantChangedError
+		settings    *settingsError
 	)
 	switch {
 	case errors.As(err, &wire):
@@ -34,6 +35,8 @@ func wireError(err error) *rpc.Error {
 		return failed(start, proto.FailureData{Code: string(start.Kind), Path: start.Path})
 	case errors.As(err, &changed):
 		return failed(changed, proto.FailureData{Code: proto.FailureGrantChanged, Path: changed.path})
+	case errors.As(err, &settings):
+		return failed(settings, proto.FailureData{Code: proto.FailureSettings, Detail: settings.reason})
 	case errors.As(err, &recording):
 		return failed(recording, proto.FailureData{Code: proto.FailureNotRecorded, Detail: recording.err.Error()})
 	}

@@ -40,6 +40,13 @@ func (c *client) escalation(params proto.EscalationParams) (*plan, *run, error) 
 	if err != nil {
 		return nil, nil, err
 	}
+	settings := c.settings()
+	if err := settings.usable(); err != nil {
+		return nil, nil, err
+	}
+	if settings != earlier.plan.settings {
+		return nil, nil, invalid("the settings have changed since run %q began, and with them what needs no question: use %s", params.RunID, proto.MethodRunCommand)
+	}
 	e := earlier.facts().ending
 	wider := earlier.plan
 	if wider.id, err = newRunID(params.NewRunID); err != nil {
@@ -104,12 +111,12 @@ func (c *client) widen(p *plan, mode sandbox.Mode) (more bool, err error) {
 	if !modeBeyond(mode, p.want.Mode) {
 		return false, nil
 	}
-	roots := c.folders.roots()
+	roots := c.roots(p.settings)
 	if mode == sandbox.WorkspaceWrite && len(roots) == 0 {
 		return false, errNoFolder()
 	}
 	before := p.want
-	p.want = c.policy(scope{mode: mode, network: before.Network}, roots)
+	p.want = c.policy(p.settings, scope{mode: mode, network: before.Network}, roots)
 	if !mode.Confined() {
 		return true, nil
 	}

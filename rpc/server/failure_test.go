@@ -59,7 +59,7 @@ func TestFailures(t *testing.T) {
 func TestWithoutAnyProviderNothingRuns(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := open(t, func(o *server.Options) {
-			o.Confined = nil
+			o.Settings.Confined = nil
 		})
 		e := w.editor.CallError(proto.MethodRunCommand, proto.RunCommandParams{Command: "x"})
 		if e.Code != -32803 || e.Message != unavailable || string(e.Data) != `{"code":"SANDBOX_UNAVAILABLE","name":"SandboxUnavailableError","mode":"read-only"}` {

@@ -27,6 +27,8 @@ type folders struct {
 	open []folder   // in the order that the editor gave
 	gone []*sandbox.Root
 
+	extra []folder // of the settings; see extras
+
 	pinned []*sandbox.Root // folders outside the roots that git needs; see guarded
 }
 
@@ -95,7 +97,7 @@ func (o folder) named(uri string) bool {
 func (f *folders) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, o := range f.open {
+	for _, o := range slices.Concat(f.open, f.extra) {
 		if o.root != nil {
 			o.root.Close()
 		}
@@ -121,6 +123,20 @@ func (f *folders) roots() []*sandbox.Root {
 		}
 	}
 	return roots
+}
+
+// paths lists where the open folders are, roots or not.
+func (f *folders) paths() []string {
+	var paths []string
+	for _, o := range f.snapshot() {
+		switch {
+		case o.root != nil:
+			paths = append(paths, o.root.Path)
+		case o.path != "":
+			paths = append(paths, o.path)
+		}
+	}
+	return paths
 }
 
 func (f *folders) refusals() []proto.RefusedURI {
@@ -197,6 +213,8 @@ func (c *client) didChangeWorkspaceFolders(_ context.Context, req *rpc.Request) 
 		c.o.Gate.EndRoot(root.Path)
 	}
 	c.folders.declare(folderURIs(params.Event.Added))
+	c.config.SetFolders(c.folders.paths())
+	c.settingsChanged()
 	for _, refused := range c.folders.refusals() {
 		if !slices.Contains(before, refused) {
 			c.warnRefusedRoot(refused)

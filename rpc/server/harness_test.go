@@ -72,7 +72,7 @@ func newWorld(t *testing.T, change func(*server.Options)) *world {
 		folder:     realTempDir(t),
 	}
 	o := server.Options{
-		Version: "test", Confined: w.confined, Unconfined: w.unconfined, Gate: gate,
+		Version: "test", Settings: server.Settings{Confined: w.confined}, Unconfined: w.unconfined, Gate: gate,
 		HostEnv: []string{"PATH=/usr/bin:/bin", "SECRET_TOKEN=x"},
 	}
 	if change != nil {

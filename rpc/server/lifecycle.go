@@ -81,10 +81,13 @@ func (c *client) initialize(_ context.Context, req *rpc.Request) (any, error) {
 	}
 	c.offer = readOffer(params.Capabilities)
 	c.folders.declare(announcedFolders(params))
+	c.config.SetOptions(params.InitializationOptions)
+	c.config.SetFolders(c.folders.paths())
 	if params.ProcessID != nil {
 		c.watchEditor(*params.ProcessID)
 	}
 	c.probe()
+	c.working.Go(c.followSettings)
 	c.life.set(stateRunning)
 	return c.greeting(), nil
 }

@@ -32,6 +32,7 @@ type plan struct {
 	detached   bool // answered with a run id before anything is decided
 	token      proto.Token
 
+	settings      *Settings      // those in force when it was made
 	have, want    sandbox.Policy // equal unless somebody must be asked
 	kind          approval.Kind
 	asks          bool        // want goes beyond have
@@ -87,23 +88,28 @@ func (c *client) plan(p proto.RunCommandParams) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	roots := c.folders.roots()
-	have, want, err := c.scopes(p, roots)
+	settings := c.settings()
+	if err := settings.usable(); err != nil {
+		return plan{}, err
+	}
+	roots := c.roots(settings)
+	have, want, err := settings.scopes(p, roots)
 	if err != nil {
 		return plan{}, err
 	}
 	// Equal scopes are one policy: read twice, what git needs could differ.
-	allowed := c.policy(have, roots)
+	allowed := c.policy(settings, have, roots)
 	wanted := allowed
 	if want != have {
-		wanted = c.policy(want, roots)
+		wanted = c.policy(settings, want, roots)
 		if want.mode.Confined() && have.mode.Confined() {
 			wanted.Unreadable = allowed.Unreadable // the same, whatever was made in between
 		}
 	}
 	made := plan{
-		id:      id,
-		session: c.sessionKey(p.Session), label: p.Session,
+		id:       id,
+		settings: settings,
+		session:  c.sessionKey(p.Session), label: p.Session,
 		command: p.Command, argv: p.Argv, dir: dir, env: p.Env, stdin: p.Stdin,
 		timeout: timeout, background: p.Background, token: p.WorkDoneToken,
 		have: allowed, want: wanted,

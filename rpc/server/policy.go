@@ -36,23 +36,23 @@ func modeBeyond(m, o sandbox.Mode) bool {
 
 // standing is what is configured, as far as it can be had: without a folder
 // there is nothing that workspace-write could make writable.
-func (c *client) standing(roots []*sandbox.Root) scope {
-	s := scope{mode: c.o.Settings.Mode, network: c.o.Settings.Network}
-	if s.mode == sandbox.WorkspaceWrite && len(roots) == 0 {
-		s.mode = sandbox.ReadOnly
+func (s *Settings) standing(roots []*sandbox.Root) scope {
+	have := scope{mode: s.Mode, network: s.Network}
+	if have.mode == sandbox.WorkspaceWrite && len(roots) == 0 {
+		have.mode = sandbox.ReadOnly
 	}
-	return s
+	return have
 }
 
 // scopes reads what a request says about policy: have needs no question, want
 // is what it would run under. A request narrows have freely; it widens want
 // only by sandboxPermissions with a justification.
-func (c *client) scopes(p proto.RunCommandParams, roots []*sandbox.Root) (have, want scope, err error) {
+func (s *Settings) scopes(p proto.RunCommandParams, roots []*sandbox.Root) (have, want scope, err error) {
 	asks, err := asksFor(p.SandboxPermissions, p.Justification)
 	if err != nil {
 		return have, want, err
 	}
-	have = c.standing(roots)
+	have = s.standing(roots)
 	mayNetwork := have.network || !have.mode.Confined()
 	if p.Mode != "" {
 		if _, err := sandbox.ParseMode(string(p.Mode)); err != nil {
@@ -111,19 +111,27 @@ func asksFor(target sandbox.Mode, justification string) (bool, error) {
 	return true, nil
 }
 
-// policy is a scope with the folders of the workspace.
-func (c *client) policy(s scope, roots []*sandbox.Root) sandbox.Policy {
+// policy is a scope with these roots, and with what the settings say besides.
+func (c *client) policy(settings *Settings, s scope, roots []*sandbox.Root) sandbox.Policy {
 	p := sandbox.Policy{
 		Mode:    s.mode,
 		Roots:   roots,
 		Network: s.network || !s.mode.Confined(), // nothing confined includes it
 		Skipped: c.folders.skipped(),
 	}
-	if c.o.Unreadable != nil && s.mode.Confined() {
-		p.Unreadable = c.o.Unreadable(roots)
+	if s.mode.Confined() {
+		p.Limits = settings.Limits
+		for _, extra := range c.folders.extras(settings.WritableRoots) {
+			if extra.root == nil {
+				p.Skipped = append(p.Skipped, extra.path)
+			}
+		}
 	}
-	if c.o.Skipped != nil && s.mode.Confined() {
-		p.Skipped = append(p.Skipped, c.o.Skipped()...)
+	if settings.Unreadable != nil && s.mode.Confined() {
+		p.Unreadable = settings.Unreadable(roots)
+	}
+	if settings.Skipped != nil && s.mode.Confined() {
+		p.Skipped = append(p.Skipped, settings.Skipped()...)
 	}
 	if s.mode == sandbox.WorkspaceWrite {
 		found := c.folders.guarded(roots)

@@ -93,14 +93,14 @@ func (c *client) follow(r *run) error {
 // decide asks the gate. What cannot be confined is not asked about.
 func (c *client) decide(r *run) (approval.Decision, error) {
 	p := r.plan
-	if _, err := c.provider(p.want); err != nil {
+	if _, err := c.provider(p); err != nil {
 		return approval.Decision{}, err
 	}
 	if err := c.hopeless(p); err != nil {
 		return approval.Decision{}, err
 	}
 	decision, err := c.o.Gate.Decide(r.ctx, c.prompter(), approval.Request{
-		RunID: p.id, Session: p.session, Kind: p.kind,
+		RunID: p.id, Session: p.session, Kind: p.kind, Policy: p.settings.ApprovalPolicy,
 		Command: p.command, Argv: p.argv, Stdin: p.stdin, Dir: p.dir, Env: p.env,
 		Have: p.have, Want: p.want, Grants: p.grants,
 		Reason: p.reason, Justification: p.justification, Evidence: p.evidence, Warnings: p.warnings,
@@ -117,7 +117,7 @@ func (c *client) hopeless(p plan) error {
 	if !p.asks || !p.want.Mode.Confined() {
 		return nil
 	}
-	report, tried := c.probing.of(c.o.Confined.Name())
+	report, tried := c.probing.of(p.settings.Confined.Name())
 	if !tried || report.Usable {
 		return nil
 	}
@@ -126,20 +126,20 @@ func (c *client) hopeless(p plan) error {
 	return err
 }
 
-// provider is what runs commands under a policy.
-func (c *client) provider(p sandbox.Policy) (sandbox.Provider, error) {
+// provider is what runs the command of a plan.
+func (c *client) provider(p plan) (sandbox.Provider, error) {
 	switch {
-	case !p.Mode.Confined():
+	case !p.want.Mode.Confined():
 		return c.o.Unconfined, nil
-	case c.o.Confined == nil:
-		return nil, &sandbox.UnavailableError{Mode: p.Mode, Remedies: c.probing.remedies()}
+	case p.settings.Confined == nil:
+		return nil, &sandbox.UnavailableError{Mode: p.want.Mode, Remedies: c.probing.remedies()}
 	}
-	return c.o.Confined, nil
+	return p.settings.Confined, nil
 }
 
 func (c *client) start(r *run, out *outflow) (sandbox.Process, error) {
 	p := r.plan
-	provider, err := c.provider(p.want)
+	provider, err := c.provider(p)
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +151,7 @@ func (c *client) start(r *run, out *outflow) (sandbox.Process, error) {
 	if out != nil {
 		spec.Output = out.write
 	}
+	c.note(provider)
 	process, err := provider.Start(r.ctx, spec)
 	c.noteFailure(err)
 	return process, err

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"time"
@@ -81,7 +82,7 @@ func (c *client) runsRead(_ context.Context, req *rpc.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	stream := withDefault(params.Stream, sandbox.StdoutStream)
+	stream := cmp.Or(params.Stream, sandbox.StdoutStream)
 	switch {
 	case stream != sandbox.StdoutStream && stream != sandbox.StderrStream:
 		return nil, invalid("stream must be %q or %q", sandbox.StdoutStream, sandbox.StderrStream)

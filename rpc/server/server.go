@@ -27,27 +27,15 @@ type Server struct {
 type Options struct {
 	Version string // of confine, for people
 
-	// Confined runs commands in confined modes. With nil none is usable: such
-	// a command is refused with a *sandbox.UnavailableError.
-	Confined sandbox.Provider
-
-	// ConfinedReport says what every provider of this host can do. It may take
-	// a second. Nil means that only Confined is asked.
-	ConfinedReport func(context.Context) []sandbox.Report
-
 	// Unconfined runs commands that nothing shall confine.
 	Unconfined sandbox.Provider
 
-	Gate     *approval.Gate
-	Settings Settings
+	Gate *approval.Gate
 
-	// Skipped lists paths that are set to be shown to commands but are not, as
-	// of now, to be listed in results. Nil means that there are none.
-	Skipped func() []string
-
-	// Unreadable lists the paths that no confined command can read, as of now, in
-	// a workspace with these roots. Nil means that there are none.
-	Unreadable func(roots []*sandbox.Root) []string
+	// Configure gives each connection its settings; changed is to be called after
+	// Current has become different by itself. With nil Settings hold for all.
+	Configure func(changed func()) Configuration
+	Settings  Settings
 
 	Forbidden sandbox.Forbidden // what can never be a workspace root
 	HostEnv   []string          // the environment that commands inherit, before it is scrubbed
@@ -61,23 +49,6 @@ type Options struct {
 	Trace io.Writer    // messages as text; nil means none
 }
 
-// Settings are the settings in force. The zero value is read-only, without
-// network, asking.
-type Settings struct {
-	Mode           sandbox.Mode // empty means read-only
-	Network        bool
-	Provider       string // as configured, for capabilities; empty means auto
-	ApprovalPolicy string // ask or never; empty means ask
-
-	// More are settings that the server does nothing with but show; their
-	// origins are filled in.
-	More []proto.Setting
-
-	// Origins says where a setting was set, by its key in the settings file.
-	// What is missing comes from the defaults.
-	Origins map[string]string
-}
-
 // New returns a server. It starts nothing.
 func New(o Options) *Server {
 	if o.Gate == nil || o.Unconfined == nil {
@@ -86,18 +57,7 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &o.Settings
-	s.Mode = withDefault(s.Mode, sandbox.ReadOnly)
-	s.Provider = withDefault(s.Provider, sandbox.ProviderAuto)
-	s.ApprovalPolicy = withDefault(s.ApprovalPolicy, string(approval.PolicyAsk))
 	return &Server{o: o}
-}
-
-func withDefault[T ~string](value, fallback T) T {
-	if value == "" {
-		return fallback
-	}
-	return value
 }
 
 // Serve talks to one editor until it leaves, ctx ends or the stream breaks.

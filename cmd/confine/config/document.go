@@ -174,13 +174,13 @@ func parseJSON(origin string, data json.RawMessage) ([]entry, error) {
 	return entries, nil
 }
 
-// parseEnvironment reads the variables that set something. An empty one counts as
-// unset.
+// parseEnvironment reads the variables that set something. An empty or blank one
+// counts as unset.
 func parseEnvironment(getenv func(string) string) ([]entry, error) {
 	var entries []entry
 	for i := range Keys {
 		key := &Keys[i]
-		if key.Env == "" || getenv(key.Env) == "" {
+		if key.Env == "" || strings.TrimSpace(getenv(key.Env)) == "" {
 			continue
 		}
 		value, fault := key.readVariable(getenv(key.Env))

@@ -150,7 +150,7 @@ func TestLoadLimitsInEitherSpelling(t *testing.T) {
 	} {
 		path := writeSettings(t, text)
 		got, err := load(path)
-		if err != nil || got.Memory != 512<<20 || got.Processes != 77 {
+		if err != nil || got.Limits.Memory != 512<<20 || got.Limits.Processes != 77 {
 			t.Errorf("%q: got %+v, %v", text, got.Settings, err)
 		}
 		if !strings.HasPrefix(got.Origins["limits.memory"], path+":") {

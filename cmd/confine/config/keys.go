@@ -36,7 +36,7 @@ const (
 type Key struct {
 	Name    string
 	Kind    Kind
-	Default any      // of the Go type of Kind; nil if there is none
+	Default any      // of the Go type of Kind; nil if there is none. A number may depend on the machine
 	Choices []string // the closed set of a Text; nil for any
 	Env     string   // the variable that sets it; empty for none
 	Secret  bool     // its value is never shown
@@ -121,7 +121,7 @@ var Keys = []Key{
 	},
 	{
 		Name: KeyNoNewPrivs, Kind: Switch, Env: "CONFINE_NO_NEW_PRIVS", order: fixed{},
-		Meaning: "Whether confine itself, and so whatever it starts, can never gain privileges. It is decided once, at the start. Without it: yes, except where `sandbox_mode` is `\"danger-full-access\"` then.",
+		Meaning: "Whether confine itself, and so whatever it starts, can never gain privileges; see [below](#privileges).",
 	},
 	{
 		Name: KeyExcludeTmpdir, Kind: Switch, order: only(true), note: noHostTemp,
@@ -132,24 +132,24 @@ var Keys = []Key{
 		Meaning: "The same for the host's `/tmp`.",
 	},
 	{
-		Name: KeyProcesses, Kind: Count, order: lower{},
-		Meaning: "How many processes and threads a command may have at once.",
+		Name: KeyProcesses, Kind: Count, Default: int64(sandbox.DefaultLimits().Processes), order: lower{},
+		Meaning: "How many processes and threads there may be at once, in a session or, where the kernel counts otherwise, in a run; by default 128 per processor and at least 4096.",
 	},
 	{
 		Name: KeyMemory, Kind: Size, order: lower{},
-		Meaning: "How much memory a command may use.",
+		Meaning: "How much memory the processes of a run may use together; by default as much as there is.",
 	},
 	{
-		Name: KeyOpenFiles, Kind: Count, order: lower{},
-		Meaning: "How many files one process may have open.",
+		Name: KeyOpenFiles, Kind: Count, Default: int64(sandbox.DefaultLimits().OpenFiles), order: lower{},
+		Meaning: "How many files one process may have open; by default 65536.",
 	},
 	{
 		Name: KeyFileSize, Kind: Size, order: lower{},
-		Meaning: "How long one file may become.",
+		Meaning: "How large one file may become; by default without limit.",
 	},
 	{
-		Name: KeyTempSize, Kind: Size, order: lower{},
-		Meaning: "How much the private `/tmp` of a session holds.",
+		Name: KeyTempSize, Kind: Size, order: lower{bounded: true},
+		Meaning: "How much the private `/tmp` of a session holds, and as much again the shared memory of a run; by default a quarter and a tenth of the memory.",
 	},
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/confine-dev/confine/sandbox/harden"
 )
 
 // Kind is the type of a key's values.
@@ -97,15 +99,11 @@ func (k *Key) readPaths(raw any) (value any, fault string) {
 	return paths, ""
 }
 
-// readVariable reads the text of an environment variable.
+// readVariable reads the text of an environment variable, which is not blank.
 func (k *Key) readVariable(text string) (value any, fault string) {
-	if k.Kind == Switch {
-		// What is no clear no is a yes: the only such variable hardens.
-		switch strings.ToLower(strings.TrimSpace(text)) {
-		case "0", "false", "no", "off", "disabled":
-			return false, ""
-		}
-		return true, ""
+	if k.Name == KeyNoNewPrivs {
+		wanted, _ := harden.ParseNoNewPrivs(text)
+		return wanted, ""
 	}
 	return k.read(text)
 }

@@ -88,17 +88,24 @@ func (more) tighten(now, wanted any) (any, bool) {
 
 func (more) words() string { return "naming more" }
 
-// lower is a number that allows less the lower it is; none at all allows most.
-type lower struct{}
+// lower is a number that allows less the lower it is. Without one there is no
+// bound, or one that is not known here: then nothing is lower for sure.
+type lower struct{ bounded bool }
 
-func (lower) tighten(now, wanted any) (any, bool) {
-	if have, ok := now.(int64); ok && wanted.(int64) > have {
+func (l lower) tighten(now, wanted any) (any, bool) {
+	have, ok := now.(int64)
+	if ok && wanted.(int64) > have || !ok && l.bounded {
 		return now, true
 	}
 	return wanted, false
 }
 
-func (lower) words() string { return "a lower number" }
+func (l lower) words() string {
+	if l.bounded {
+		return "a lower number than one that is set"
+	}
+	return "a lower number"
+}
 
 // sameValue compares two values of one key.
 func sameValue(a, b any) bool {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
 )
 
@@ -15,9 +16,13 @@ type Paths struct {
 	Home      string // the person's home folder; empty if there is none
 	ConfigDir string // empty if there is no home folder and XDG_CONFIG_HOME is not set
 	StateDir  string // see EnsurePrivate
+
+	// ManagedFile is the settings file of whoever administers the machine; empty
+	// where there is no place for one.
+	ManagedFile string
 }
 
-// SettingsFile is the file that Load reads; empty without a ConfigDir.
+// SettingsFile is the person's settings file; empty without a ConfigDir.
 func (p Paths) SettingsFile() string {
 	if p.ConfigDir == "" {
 		return ""
@@ -34,6 +39,9 @@ func FindPaths() Paths {
 		Home:      home,
 		ConfigDir: baseDir("XDG_CONFIG_HOME", home, ".config"),
 		StateDir:  baseDir("XDG_STATE_HOME", home, ".local/state"),
+	}
+	if runtime.GOOS != "windows" {
+		paths.ManagedFile = "/etc/confine/managed.toml"
 	}
 	if paths.StateDir == "" {
 		// The name is guessable, so EnsurePrivate refuses one that is not ours.

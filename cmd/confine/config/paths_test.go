@@ -15,9 +15,9 @@ func TestFindPaths(t *testing.T) {
 		home, config, state string // of the environment
 		want                Paths
 	}{
-		{"only home", "/h", "", "", Paths{"/h", "/h/.config/confine", "/h/.local/state/confine"}},
-		{"all set", "/h", "/c", "/s", Paths{"/h", "/c/confine", "/s/confine"}},
-		{"relative ones do not count", "/h", "c", "./s", Paths{"/h", "/h/.config/confine", "/h/.local/state/confine"}},
+		{"only home", "/h", "", "", Paths{"/h", "/h/.config/confine", "/h/.local/state/confine", "/etc/confine/managed.toml"}},
+		{"all set", "/h", "/c", "/s", Paths{"/h", "/c/confine", "/s/confine", "/etc/confine/managed.toml"}},
+		{"relative ones do not count", "/h", "c", "./s", Paths{"/h", "/h/.config/confine", "/h/.local/state/confine", "/etc/confine/managed.toml"}},
 	} {
 		t.Setenv("HOME", test.home)
 		t.Setenv("XDG_CONFIG_HOME", test.config)

@@ -33,7 +33,7 @@ func object() map[string]any {
 
 func (k *Key) schema() map[string]any {
 	s := map[string]any{"description": k.Meaning}
-	if k.Default != nil {
+	if k.Default != nil && k.Kind != Count {
 		s["default"] = k.Default
 	}
 	switch k.Kind {

@@ -12,28 +12,28 @@ import (
 var update = flag.Bool("update", false, "write the table of keys in docs/configuration.md anew")
 
 const (
-	document   = "../../../docs/configuration.md"
-	tableBegin = "<!-- The table is written by: go test ./cmd/confine/config -run Reference -update -->\n"
-	tableEnd   = "<!-- end of the table -->\n"
+	referenceFile = "../../../docs/configuration.md"
+	tableBegin    = "<!-- The table is written by: go test ./cmd/confine/config -run Reference -update -->\n"
+	tableEnd      = "<!-- end of the table -->\n"
 )
 
 func TestReferenceIsInTheDocumentation(t *testing.T) {
-	text, err := os.ReadFile(document)
+	text, err := os.ReadFile(referenceFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, found := strings.Cut(string(text), tableBegin)
 	table, after, ended := strings.Cut(rest, tableEnd)
 	if !found || !ended {
-		t.Fatalf("%s has no place for the table", document)
+		t.Fatalf("%s has no place for the table", referenceFile)
 	}
 	if table == Reference() {
 		return
 	}
 	if !*update {
-		t.Fatalf("the table in %s is not that of the keys; write it with -update", document)
+		t.Fatalf("the table in %s is not that of the keys; write it with -update", referenceFile)
 	}
-	if err := os.WriteFile(document, []byte(before+tableBegin+Reference()+tableEnd+after), 0o644); err != nil {
+	if err := os.WriteFile(referenceFile, []byte(before+tableBegin+Reference()+tableEnd+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,6 +1,11 @@
 package config
 
 import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
 	"github.com/confine-dev/confine/sandbox"
 )
 
@@ -8,65 +13,190 @@ import (
 type Settings struct {
 	Mode           sandbox.Mode
 	Network        bool
-	Provider       string // sandbox.ProviderAuto or the name of a local provider
-	ApprovalPolicy string // "ask" or "never"
+	WritableRoots  []string // absolute, or ~/ and a path below the home folder
+	ApprovalPolicy string   // "ask" or "never"
 
-	PreferBwrap   bool     // with provider auto: bubblewrap before what is embedded, if it is usable
-	BwrapPath     string   // of bubblewrap, absolute; empty: where systems install it
-	BwrapReadOnly []string // paths that bubblewrap shows read-only whatever else is said of them; absolute
-	BwrapDevices  []string // devices that bubblewrap lets commands use; absolute
-
-	DenyRead         []string // files and folders that no confined command can read; absolute, or ~/ and a path below the home folder
+	DenyRead         []string // files and folders that no confined command can read; like WritableRoots
 	DenyReadDefaults bool     // hide.Stores as well
 
-	// Origins says for each key where its value comes from: OriginDefault,
-	// "FILE:LINE", or OriginCommandLine.
-	Origins map[string]string
+	Provider      string // sandbox.ProviderAuto or the name of a local provider
+	RunUnconfined bool   // where nothing can confine a command, instead of refusing it
+	PreferBwrap   bool   // with provider auto: bubblewrap before what is embedded, if it is usable
+	BwrapPath     string // of bubblewrap, absolute; empty: where systems install it
+	BwrapReadOnly []string
+	BwrapDevices  []string
+
+	Backend          string // "none": this machine
+	URL, APIKey, API string // of the backend
+	NoNewPrivs       *bool  // nil: as the mode at the start wants it
+	Limits           sandbox.Limits
 }
 
-// The keys of the settings file and of Origins.
-const (
-	KeyMode           = "sandbox_mode"
-	KeyNetwork        = "network_access"
-	KeyProvider       = "provider"
-	KeyApprovalPolicy = "approval_policy"
-	KeyPreferBwrap    = "prefer_bwrap"
-	KeyBwrapPath      = "bwrap_path"
-	KeyBwrapReadOnly  = "bwrap_ro_roots"
-	KeyBwrapDevices   = "bwrap_dev_roots"
-	KeyDenyRead       = "deny_read"
-	KeyDenyReadStores = "deny_read_defaults"
-)
+// Value is one effective setting, for people.
+type Value struct {
+	Key    string `json:"key"`
+	Value  any    `json:"value"`  // null if it has none; of a secret only whether there is one
+	Origin string `json:"origin"` // OriginDefault, or every place that had a part in it
+}
 
-// Keys lists every key in the order they are documented and shown in.
-var Keys = []string{KeyMode, KeyNetwork, KeyProvider, KeyApprovalPolicy, KeyPreferBwrap, KeyBwrapPath, KeyBwrapReadOnly, KeyBwrapDevices, KeyDenyRead, KeyDenyReadStores}
+// Snapshot is the settings at one moment, with what is to be said of them. It is
+// not changed after it was made.
+type Snapshot struct {
+	Settings Settings `json:"-"`
+
+	Values   []Value  `json:"settings"`
+	Warnings []string `json:"warnings"` // lines that are ignored
+	Errors   []string `json:"errors"`   // changes that are not in force because they cannot be understood
+	Refusal  string   `json:"refusal"`  // why no command may run; empty if one may
+}
+
+// Origin says where the value of a key comes from.
+func (s *Snapshot) Origin(key string) string {
+	at := slices.IndexFunc(s.Values, func(v Value) bool { return v.Key == key })
+	return s.Values[at].Origin
+}
 
 // Origins that are not a place in a file.
 const (
 	OriginDefault     = "default"
 	OriginCommandLine = "command line"
+	OriginEditor      = "the editor's initializationOptions"
 )
 
-// Defaults are the settings of a person who has no file.
-func Defaults() Settings {
+// values are what each key has. A key without one is not in it.
+type values map[string]any
+
+func (v values) text(key string) string { s, _ := v[key].(string); return s }
+func (v values) yes(key string) bool    { b, _ := v[key].(bool); return b }
+func (v values) number(key string) uint64 {
+	n, _ := v[key].(int64)
+	return uint64(n) // none is negative
+}
+
+func (v values) paths(key string) []string {
+	list, _ := v[key].([]string)
+	return list
+}
+
+func (v values) settings() Settings {
 	s := Settings{
-		Mode:           sandbox.ReadOnly,
-		Network:        false,
-		Provider:       sandbox.ProviderAuto,
-		ApprovalPolicy: "ask",
-
-		DenyReadDefaults: true,
-
-		Origins: map[string]string{},
+		Mode: sandbox.Mode(v.text(KeyMode)), Network: v.yes(KeyNetwork), WritableRoots: v.paths(KeyWritableRoots),
+		ApprovalPolicy: v.text(KeyApprovalPolicy),
+		DenyRead:       v.paths(KeyDenyRead), DenyReadDefaults: v.yes(KeyDenyReadStores),
+		Provider: v.text(KeyProvider), RunUnconfined: v.text(KeyOnUnavailable) == "run-unconfined",
+		PreferBwrap: v.yes(KeyPreferBwrap), BwrapPath: v.text(KeyBwrapPath),
+		BwrapReadOnly: v.paths(KeyBwrapReadOnly), BwrapDevices: v.paths(KeyBwrapDevices),
+		Backend: v.text(KeyBackend), URL: v.text(KeyURL), APIKey: v.text(KeyAPIKey), API: v.text(KeyAPI),
+		Limits: sandbox.Limits{
+			Processes: v.number(KeyProcesses), Memory: v.number(KeyMemory), OpenFiles: v.number(KeyOpenFiles),
+			FileSize: v.number(KeyFileSize), TempSize: v.number(KeyTempSize),
+		},
 	}
-	for _, key := range Keys {
-		s.Origins[key] = OriginDefault
+	if wanted, ok := v[KeyNoNewPrivs].(bool); ok {
+		s.NoNewPrivs = &wanted
 	}
 	return s
 }
 
-// Providers lists what the key provider accepts.
-var Providers = []string{sandbox.ProviderAuto, sandbox.ProviderBwrap, sandbox.ProviderLandlock, sandbox.ProviderSeatbelt}
+// shown lists the values in the order of Keys.
+func (v values) shown(origins map[string]string) []Value {
+	list := make([]Value, 0, len(Keys))
+	for i := range Keys {
+		k := &Keys[i]
+		value := v[k.Name]
+		if k.Secret && value != nil {
+			value = "set"
+		}
+		list = append(list, Value{k.Name, value, origins[k.Name]})
+	}
+	return list
+}
 
-// approvalPolicies lists what the key approval_policy accepts.
-var approvalPolicies = []string{"ask", "never"}
+// Hidden are the paths of DenyRead, all absolute. Without a home folder those
+// below it mean nothing.
+func (s Settings) Hidden(home string) []string { return absolute(s.DenyRead, home) }
+
+// Writable are the paths of WritableRoots, likewise.
+func (s Settings) Writable(home string) []string { return absolute(s.WritableRoots, home) }
+
+func absolute(paths []string, home string) []string {
+	var list []string
+	for _, path := range paths {
+		if rest, ok := strings.CutPrefix(path, "~/"); ok {
+			if home == "" {
+				continue
+			}
+			path = filepath.Join(home, rest)
+		}
+		list = append(list, path)
+	}
+	return list
+}
+
+// layer is one place that values come from.
+type layer struct {
+	entries []entry
+	err     error // why there is nothing; commands are refused then
+}
+
+// compose puts layers over the defaults, later ones first, and then lets others
+// tighten the result.
+func compose(ordered, tightening []layer) *Snapshot {
+	v, origins := values{}, map[string]string{}
+	for i := range Keys {
+		origins[Keys[i].Name] = OriginDefault
+		if Keys[i].Default != nil {
+			v[Keys[i].Name] = Keys[i].Default
+		}
+	}
+	s := &Snapshot{Warnings: []string{}, Errors: []string{}}
+	for _, l := range ordered {
+		for _, e := range l.entries {
+			v[e.key.Name], origins[e.key.Name] = e.value, e.origin
+			s.note(e)
+		}
+	}
+	for _, l := range tightening {
+		if l.err != nil && s.Refusal == "" {
+			s.Refusal = l.err.Error()
+		}
+		for _, e := range l.entries {
+			s.tighten(v, origins, e)
+		}
+	}
+	s.Settings, s.Values = v.settings(), v.shown(origins)
+	return s
+}
+
+// note says what a value does not do.
+func (s *Snapshot) note(e entry) {
+	if e.key.note != nil {
+		s.warn("%s: %s: %s", e.origin, e.key.Name, e.key.note(e.value))
+	}
+}
+
+// tighten applies what one entry of a layer that may only tighten allows less.
+func (s *Snapshot) tighten(v values, origins map[string]string, e entry) {
+	name := e.key.Name
+	before := v[name]
+	after, loosens := e.key.order.tighten(before, e.value)
+	switch _, never := e.key.order.(fixed); {
+	case loosens && never:
+		s.warn("%s: %s is ignored: it cannot be set here", e.origin, name)
+	case loosens:
+		s.warn("%s: %s is ignored as far as it would allow more than %s does", e.origin, name, origins[name])
+	}
+	if sameValue(before, after) {
+		return
+	}
+	v[name] = after
+	if _, adds := e.key.order.(more); adds && origins[name] != OriginDefault {
+		origins[name] += ", " + e.origin
+	} else {
+		origins[name] = e.origin
+	}
+}
+
+func (s *Snapshot) warn(format string, args ...any) {
+	s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
+}

@@ -16,4 +16,13 @@ func foreign(info fs.FileInfo) bool {
 	return !ok || int(st.Uid) != os.Geteuid()
 }
 
+// ownerOf is the user that a file belongs to.
+func ownerOf(info fs.FileInfo) (uid int, known bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(st.Uid), true
+}
+
 func readableByOthers(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 != 0 }
