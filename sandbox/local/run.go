@@ -43,11 +43,12 @@ type run struct {
 	leader  leader
 	started time.Time
 
-	captures map[sandbox.Stream]*sandbox.Capture
-	scanner  *sandbox.DenialScanner // nil if nothing is confined
-	writable []string               // for the scanner
-	observed watched                // nil if nobody watches
-	guarded  overseer               // nil if nothing is protected
+	captures   map[sandbox.Stream]*sandbox.Capture
+	scanner    *sandbox.DenialScanner // nil if nothing is confined
+	writable   []string               // for the scanner
+	observed   watched                // nil if nobody watches
+	unobserved string                 // why nobody can
+	guarded    overseer               // nil if nothing is protected
 
 	outputMu sync.Mutex // orders chunks of both streams
 
@@ -237,7 +238,7 @@ func (r *run) finish(end ending, err error, duration time.Duration) {
 // denials puts together what was seen and what the command said. made are notable
 // paths that were seen being made.
 func (r *run) denials(end ending, known bool) (made []string) {
-	r.result.Observation = sandbox.Observation{State: sandbox.NotObserved}
+	r.result.Observation = sandbox.Observation{State: sandbox.NotObserved, Reason: r.unobserved}
 	var seen []sandbox.Denial
 	if r.observed != nil {
 		seen, made, r.result.Observation = r.observed.end()

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -104,6 +105,41 @@ func launches(t *testing.T, f *runnerFixture) map[string]func(*testing.T, sandbo
 		}
 	}
 	return ways
+}
+
+// Where the kernel cannot show calls, commands run as if there were no observer,
+// and the result says why nothing was seen.
+func TestKernelWithoutObservation(t *testing.T) {
+	f := newRunnerFixture(t)
+	f.engine.options.Observer = &mkdirObserver{may: func(int) bool { t.Error("the observer was asked"); return true }}
+	f.engine.unobservable = "too old"
+	for name, launch := range launches(t, f) {
+		t.Run(name, func(t *testing.T) {
+			r := launch(t, f.spec(`d=$(mktemp -u ./XXXXXX); mkdir $d`))
+			result, err := r.Wait()
+			if err != nil || result.ExitCode != 0 || len(result.Denials) != 0 {
+				t.Errorf("the command ended with %+v, %v", result, err)
+			}
+			if want := (sandbox.Observation{State: sandbox.NotObserved, Reason: "too old"}); result.Observation != want {
+				t.Errorf("the observation is %+v", result.Observation)
+			}
+		})
+	}
+}
+
+// TestUnobservable compares what is asked of the kernel with its version.
+func TestUnobservable(t *testing.T) {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		t.Fatal(err)
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor); err != nil {
+		t.Fatal(err)
+	}
+	if old := major < 5 || major == 5 && minor < 19; old != (unobservable() != "") {
+		t.Errorf("Linux %d.%d: %q", major, minor, unobservable())
+	}
 }
 
 // An observer sees what the command does and nothing of the sandbox's own.

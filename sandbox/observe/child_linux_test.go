@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/confine-dev/confine/sandbox/restrict"
 	"golang.org/x/sys/unix"
 )
 
@@ -147,9 +148,13 @@ func dropPrivileges(view bool) error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
-// restrictWrites is a Landlock ruleset that allows writing to some places.
+// restrictWrites is a Landlock ruleset that allows writing to some places, of
+// version 3 at most. A view does without where the kernel has no Landlock.
 func restrictWrites(paths []string) error {
-	const all = 0x7ff2 // every right of version 3 but executing and reading
+	all := uint64(restrict.ABIOf(min(restrict.Version(), restrict.TruncateVersion)).Files)
+	if all == 0 {
+		return nil
+	}
 	attr := binary.NativeEndian.AppendUint64(nil, all)
 	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr[0])), 8, 0)
 	if errno != 0 {
@@ -160,9 +165,9 @@ func restrictWrites(paths []string) error {
 		if err != nil {
 			return err
 		}
-		rights := uint64(all &^ (unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK))
+		rights := all &^ (unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK)
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
-			rights = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+			rights = all & uint64(restrict.OnContent)
 		}
 		rule := binary.NativeEndian.AppendUint64(nil, rights)
 		rule = binary.NativeEndian.AppendUint32(rule, uint32(fd))
