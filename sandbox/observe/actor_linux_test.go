@@ -113,6 +113,7 @@ var acts = map[string]act{
 	"sendto":       func(o []string) error { return sendTo(o[0]) },
 	"sendmmsg":     func(o []string) error { return sendMessages(o[0]) },
 	"unix":         func(o []string) error { return reachUnix(unix.SOCK_STREAM, o[0]) },
+	"bind":         func(o []string) error { return bindUnix(o[0]) },
 	"listen":       func(o []string) error { return listen(o[0]) },
 	"nothing":      func([]string) error { return call(unix.SYS_OPENAT, atCwd, 8, unix.O_WRONLY, 0) },
 	"empty":        func([]string) error { return opened("", unix.O_WRONLY|unix.O_CREAT) },

@@ -24,6 +24,7 @@ const (
 	timing           // the times
 	attributing      // extended attributes
 	connecting       // connect, and datagrams with an address
+	binding          // bind, which makes a file if the socket is a unix one
 )
 
 // request is what a call asks for, as far as it stands in its arguments.
@@ -37,8 +38,8 @@ type request struct {
 	now    bool   // timing: to the present
 	owner  [2]uint32
 	socket int    // connecting
-	addr   uint64 // connecting: where the address lies
-	size   uint64 // connecting: how long it is
+	addr   uint64 // connecting, binding: where the address lies
+	size   uint64 // connecting, binding: how long it is
 	attr   uint64 // attributing: where its name lies
 }
 
@@ -109,6 +110,7 @@ func fileTraps() []trap {
 			return request{kind: linking, first: old, second: at(a[2], a[3])}
 		}},
 		{unix.SYS_TRUNCATE, nil, func(a args) request { return request{kind: truncating, first: followed(a[0])} }},
+		{unix.SYS_BIND, nil, func(a args) request { return request{kind: binding, addr: a[1], size: a[2]} }},
 	}
 }
 

@@ -4,7 +4,7 @@ import "slices"
 
 // Numbers from the kernel's table (include/uapi/asm-generic/unistd.h).
 var (
-	changingNames = map[string]uint32{"mknodat": 33, "mkdirat": 34, "unlinkat": 35, "symlinkat": 36, "linkat": 37, "renameat": 38, "truncate": 45, "renameat2": 276}
+	changingNames = map[string]uint32{"bind": 200, "mknodat": 33, "mkdirat": 34, "unlinkat": 35, "symlinkat": 36, "linkat": 37, "renameat": 38, "truncate": 45, "renameat2": 276}
 
 	changingMetadata = map[string]uint32{"fchmodat": 53, "fchownat": 54, "setxattr": 5, "lsetxattr": 6, "removexattr": 14, "lremovexattr": 15,
 		"fchmodat2": 452, "setxattrat": 463, "removexattrat": 466}

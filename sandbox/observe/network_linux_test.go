@@ -73,6 +73,16 @@ func reachUnix(kind int, path string) error {
 	return unix.Connect(fd, &unix.SockaddrUnix{Name: path})
 }
 
+// bindUnix gives a socket a name, which stays.
+func bindUnix(path string) error {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Bind(fd, &unix.SockaddrUnix{Name: path})
+}
+
 // listen opens a listener that stays.
 func listen(address string) error {
 	family, to := sockaddr(address)

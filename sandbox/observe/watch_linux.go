@@ -145,7 +145,13 @@ func (w *watch) denials(n *notification) []sandbox.Denial {
 	if r.kind == connecting {
 		return w.connection(n, r)
 	}
-	first, ok := w.read(n, r.first.addr, w.first[:])
+	var first text
+	var ok bool
+	if r.kind == binding {
+		r, first, ok = w.bound(n, r)
+	} else {
+		first, ok = w.read(n, r.first.addr, w.first[:])
+	}
 	var second text
 	if ok && (r.kind == renaming || r.kind == linking) {
 		second, ok = w.read(n, r.second.addr, w.second[:])
@@ -176,6 +182,17 @@ func (w *watch) read(n *notification, addr uint64, into []byte) (text, bool) {
 	got, errno := readText(int(n.tid), addr, into[:maxPath])
 	w.closed(errno)
 	return got, errno == 0
+}
+
+// bound reads the name that a unix socket is to get: it becomes a file.
+func (w *watch) bound(n *notification, r request) (request, text, bool) {
+	a, ok, errno := readAddress(int(n.tid), r)
+	w.closed(errno)
+	if !ok || a.unix == "" || a.unix[0] == '@' {
+		return r, nil, false
+	}
+	length := copy(w.first[:], a.unix+"\x00") - 1
+	return create(plain(0), unix.S_IFSOCK), w.first[:length], true
 }
 
 // closed counts a call of a task that cannot be looked into.
