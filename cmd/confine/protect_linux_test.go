@@ -244,10 +244,11 @@ func TestOrdinaryGit(t *testing.T) {
 					t.Errorf("%s: %v, denials %+v, planted %q, stderr %q", command, r.ExitCode, r.Sandbox.Denials, r.Sandbox.Planted, r.Stderr.Text)
 				}
 			}
-			if r := a.run("git init -q new && git -C new config core.fsmonitor x; mkdir -p d/.vscode; echo x > d/.vscode/tasks.json"); !slices.Equal(r.Sandbox.Planted, []string{filepath.Join(w.work, "d", ".vscode"), filepath.Join(w.work, "new", ".git")}) || r.Sandbox.Facets[sandbox.FileWrite].State != sandbox.Partial {
+			planted := []string{filepath.Join(w.work, "bare", "HEAD"), filepath.Join(w.work, "d", ".vscode"), filepath.Join(w.work, "moved", "in", ".git"), filepath.Join(w.work, "new", ".git")}
+			if r := a.run("git init -q new && git -C new config core.fsmonitor x; mkdir -p d/.vscode; echo x > d/.vscode/tasks.json; git init -q m/in; mv m moved; git init -q --bare bare"); !slices.Equal(r.Sandbox.Planted, planted) || r.Sandbox.Facets[sandbox.FileWrite].State != sandbox.Partial {
 				t.Errorf("planted is %q, %+v", r.Sandbox.Planted, r.Sandbox.Facets[sandbox.FileWrite])
 			}
-			if r := a.run("git -C new config core.fsmonitor y"); !r.Sandbox.Denied {
+			if r := a.run("git -C new config core.fsmonitor y; git -C bare config core.fsmonitor y"); len(r.Sandbox.Denials) != 2 {
 				t.Error("what was planted by one run can be changed by the next")
 			}
 			a.leave()

@@ -30,8 +30,8 @@ type Watched struct {
 	Writable []string
 
 	// Notable, if set, knows the names of files and folders that are listed when a
-	// command makes them.
-	Notable func(name string) bool
+	// command makes them, or something in them: last says which.
+	Notable func(name string, last bool) bool
 
 	// Absent are protected paths that do not exist on the host but for a folder or
 	// file that keeps them absent during the run.

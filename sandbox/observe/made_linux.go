@@ -55,6 +55,11 @@ func (w *watch) noteMade(tid int, r request, first, second text) []sandbox.Denia
 		}
 		return []sandbox.Denial{{Op: op, Path: path, Errno: unix.ErrnoName(errno)}}
 	}
+	w.keepMade(path)
+	return nil
+}
+
+func (w *watch) keepMade(path string) {
 	switch {
 	case slices.Contains(w.made, path):
 	case len(w.made) == maxMade:
@@ -62,11 +67,39 @@ func (w *watch) noteMade(tid int, r request, first, second text) []sandbox.Denia
 	default:
 		w.made = append(w.made, path)
 	}
-	return nil
+}
+
+// noteMoved follows what is kept to where a request is about to move it, as part
+// of a folder around it.
+func (w *watch) noteMoved(tid int, r request, first, second text) {
+	if r.kind != renaming || len(w.made) == 0 {
+		return
+	}
+	from, _, failed := find(tid, w.root, r.first, string(first))
+	if failed != 0 {
+		return
+	}
+	defer from.close()
+	old, ok := from.path()
+	if inside := func(path string) bool { return strings.HasPrefix(path, old+"/") }; !ok || !from.isFolder() || !slices.ContainsFunc(w.made, inside) {
+		return
+	}
+	to, _, failed := find(tid, w.root, r.second, string(second))
+	if failed != 0 {
+		return
+	}
+	defer to.close()
+	if path, ok := to.path(); ok {
+		for _, made := range slices.Clone(w.made) {
+			if rest, inside := strings.CutPrefix(made, old+"/"); inside {
+				w.keepMade(path + "/" + rest)
+			}
+		}
+	}
 }
 
 // notable is where in a path the first name ends that is to be listed; 0 if there
-// is none. What lies in a git folder is git's, and only making the folder counts.
+// is none. What lies in a git folder is git's.
 func (w *watch) notable(path string) int {
 	for start := 0; start < len(path); {
 		length := strings.IndexByte(path[start:], '/')
@@ -74,8 +107,12 @@ func (w *watch) notable(path string) int {
 		if last {
 			length = len(path) - start
 		}
-		if name := path[start : start+length]; length > 1 && name[0] == '.' && w.run.Notable(name) && (last || name != ".git" || path[start+length:] == "/") {
+		name := path[start : start+length]
+		switch last = last || path[start+length:] == "/"; {
+		case length > 1 && (name[0] == '.' || last) && w.run.Notable(name, last):
 			return start + length
+		case name == ".git":
+			return 0
 		}
 		start += length + 1
 	}

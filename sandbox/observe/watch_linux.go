@@ -161,6 +161,7 @@ func (w *watch) denials(n *notification) []sandbox.Denial {
 		attr, ok = w.read(n, r.attr, w.attr[:])
 	}
 	if ok {
+		w.noteMoved(int(n.tid), r, first, second)
 		if kept := w.noteMade(int(n.tid), r, first, second); kept != nil && w.listener.waits(n.id) {
 			return w.describe(int(n.tid), kept)
 		}

@@ -299,7 +299,7 @@ func (s *search) modules(folder, top string, depth int, left *int) {
 
 // isGitFolder knows git's folder by what git itself looks for.
 func isGitFolder(path string) bool {
-	for _, name := range []string{"HEAD", "objects", "refs"} {
+	for _, name := range bareParts {
 		if isAbsent(filepath.Join(path, name)) {
 			return false
 		}

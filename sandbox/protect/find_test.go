@@ -264,8 +264,9 @@ func TestWalksAreKept(t *testing.T) {
 	protects("ws/.envrc")
 	w.repository("ws/late/.git", "")
 	w.repository("ws/noted/.git", "")
-	f.Note([]string{w.at("ws/noted/.git"), w.at("ws/.git"), w.at("away/.git")})
-	if protects("ws/late/.git/config") || !protects("ws/noted/.git/config") {
+	w.repository("ws/bare", "")
+	f.Note([]string{w.at("ws/noted/.git"), w.at("ws/bare/HEAD"), w.at("ws/.git"), w.at("away/.git")})
+	if protects("ws/late/.git/config") || !protects("ws/noted/.git/config") || !protects("ws/bare/config") {
 		t.Error("the workspace was walked again at once, or what was noted is not protected")
 	}
 	now = now.Add(walkHolds + time.Second)
@@ -369,9 +370,12 @@ func TestSnapshot(t *testing.T) {
 		"it was granted":    {change: func() error { return os.WriteFile(w.at("ws/.git/config"), []byte("[b]"), 0o600) }, grant: "ws/.git/config"},
 		"a file of a folder": {change: func() error { return os.WriteFile(w.at("ws/.vscode/tasks.json"), []byte("[]"), 0o600) },
 			want: []string{"ws/.vscode/tasks.json"}},
-		"what was absent":   {change: func() error { return os.Mkdir(w.at("ws/.idea"), 0o700) }, want: []string{"ws/.idea"}},
-		"another git":       {change: func() error { return os.Rename(w.at("ws/.git"), w.at("ws/old")) }, want: []string{"ws/.git"}},
-		"what was seen":     {change: func() error { return nil }, made: []string{"ws/deep/.vscode", "ws/gone/.vscode", "away/.vscode"}, want: []string{"ws/deep/.vscode"}},
+		"what was absent": {change: func() error { return os.Mkdir(w.at("ws/.idea"), 0o700) }, want: []string{"ws/.idea"}},
+		"another git":     {change: func() error { return os.Rename(w.at("ws/.git"), w.at("ws/old")) }, want: []string{"ws/.git"}},
+		"what was seen":   {change: func() error { return nil }, made: []string{"ws/deep/.vscode", "ws/gone/.vscode", "away/.vscode"}, want: []string{"ws/deep/.vscode"}},
+		"a repository without a name": {change: func() error {
+			return errors.Join(os.MkdirAll(w.at("ws/bare/objects"), 0o700), os.MkdirAll(w.at("ws/bare/refs"), 0o700), os.WriteFile(w.at("ws/bare/HEAD"), nil, 0o600))
+		}, made: []string{"ws/bare/HEAD", "ws/bare/refs", "ws/.git/HEAD", "ws/deep/objects"}, want: []string{"ws/bare/HEAD"}},
 		"what was told off": {change: func() error { return nil }, made: []string{"ws/.vscode"}},
 	} {
 		p := policy()

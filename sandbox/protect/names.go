@@ -39,10 +39,18 @@ const (
 	worktreeConfig = "config.worktree"
 )
 
+// bareParts make the folder in which all of them are a repository to git, which
+// believes its configuration.
+var bareParts = []string{"HEAD", "objects", "refs"}
+
 // Notable reports whether something of this name, wherever in a workspace it is
-// made, may be run or believed by a program outside.
-func Notable(name string) bool {
-	return name == dotGit || slices.Contains(autoRun, name) || slices.Contains(alsoRun, name)
+// made, may be run or believed by a program outside. Of some names only the thing
+// itself counts, which is last in its path, and not what is made in it.
+func Notable(name string, last bool) bool {
+	if name == dotGit || slices.Contains(bareParts, name) {
+		return last
+	}
+	return slices.Contains(autoRun, name) || slices.Contains(alsoRun, name)
 }
 
 // ordinaryFiles are those of autoRun that are files.

@@ -78,6 +78,13 @@ func (s *Snapshot) Planted(made []string) []string {
 	}
 	for _, path := range made {
 		path = filepath.Clean(path)
+		if slices.Contains(bareParts, filepath.Base(path)) {
+			folder := filepath.Dir(path)
+			if filepath.Base(folder) == dotGit || !isGitFolder(folder) || s.around(folder) {
+				continue // no repository, or one that was there and is protected
+			}
+			path = filepath.Join(folder, bareParts[0])
+		}
 		if _, known := s.before[path]; known || isAbsent(path) || !s.policy.MayWrite(filepath.Dir(path)) || s.granted(path) || s.around(path) {
 			continue
 		}

@@ -82,9 +82,9 @@ func (f *Finder) Note(made []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, path := range made {
-		tree := filepath.Dir(path)
+		tree, base := filepath.Dir(path), filepath.Base(path)
 		for _, w := range f.walks {
-			if filepath.Base(path) == dotGit && sandbox.Within(tree, w.root.Path) && tree != w.root.Path && !slices.Contains(w.repositories, tree) && len(w.repositories) <= maxRepositories {
+			if (base == dotGit || base == bareParts[0]) && sandbox.Within(tree, w.root.Path) && tree != w.root.Path && !slices.Contains(w.repositories, tree) && len(w.repositories) <= maxRepositories {
 				w.repositories = append(slices.Clone(w.repositories), tree)
 			}
 		}
