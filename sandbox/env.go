@@ -28,9 +28,10 @@ import (
 // itself, nothing reads them before confinement, and the question shows every
 // change. What judges a command by its text, such as an allow rule, must not
 // judge a request that changes the environment. Only names and values that no
-// environment can hold, and CONFINE_ names, are dropped from it.
+// environment can hold, and CONFINE_ names, are dropped from it: no request can
+// pretend to be confined (Markers).
 //
-// Folders for temporary files are the provider's to set, which knows what the
+// Markers and folders for temporary files are the provider's to set, which knows what the
 // command may write.
 func Environment(host []string, request map[string]string) (env, dropped []string) {
 	vars, out := map[string]string{}, map[string]bool{}

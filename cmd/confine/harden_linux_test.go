@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -79,4 +82,46 @@ func guardianOf(t *testing.T, server int) (pid int) {
 	}
 	t.Fatal("the server has no guardian")
 	return 0
+}
+
+// TestSetIDPrograms: sudo and its like are set-id programs. They work in full access,
+// and in no sandbox.
+func TestSetIDPrograms(t *testing.T) {
+	require(t, os.Geteuid() == 0, "only root can make a program that is root's")
+	requireSandbox(t)
+	const plain = 65534
+	w := newWorld(t)
+	id, err := os.ReadFile("/usr/bin/id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(w.work, "id")
+	if err := errors.Join(os.WriteFile(program, id, 0o755), os.Chmod(program, 0o755|os.ModeSetuid)); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{filepath.Dir(w.home), w.home, w.work} {
+		if err := os.Chown(dir, plain, plain); err != nil {
+			t.Fatal(err)
+		}
+	}
+	as := func(cmd *exec.Cmd) string {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: plain, Gid: plain}}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			out = append(out, err.Error()...)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	control := exec.Command(program, "-u")
+	control.Dir = w.work
+	if got := as(control); got != "0" {
+		t.Skipf("the file system ignores set-id bits: %s", got)
+	}
+	for mode, want := range map[string]string{"read-only": "65534", "workspace-write": "65534", "danger-full-access": "0"} {
+		cmd := w.confine(t, "run", "--mode", mode, "./id -u")
+		cmd.Path = "/proc/self/exe" // others cannot walk to the test's program
+		if got := as(cmd); got != want {
+			t.Errorf("%s: the program runs as %s, want %s", mode, got, want)
+		}
+	}
 }

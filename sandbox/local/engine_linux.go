@@ -246,6 +246,7 @@ func (e *Engine) confineOnce(spec sandbox.Spec, program resolved, v verdict) (_ 
 	launch.guarded = guarded
 	launch.Defaults = cacheVariables(os.Getenv, caches, launch.Env["TMPDIR"])
 	launch.Facts = v.facts(spec.Policy)
+	launch.set(sandbox.Markers(launch.Facts))
 	r, err := e.launch(spec, program, launch, s)
 	if err != nil {
 		guarded.release()

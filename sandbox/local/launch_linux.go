@@ -3,6 +3,7 @@ package local
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"syscall"
 	"unsafe"
@@ -55,6 +56,14 @@ type Launch struct {
 	Facts sandbox.Facts
 
 	guarded *guarded // nil if nothing is confined
+}
+
+// set adds variables that replace the command's own.
+func (l *Launch) set(env map[string]string) {
+	if l.Env == nil {
+		l.Env = map[string]string{}
+	}
+	maps.Copy(l.Env, env)
 }
 
 // Script is a list of system calls with names that a person understands. It

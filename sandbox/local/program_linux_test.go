@@ -256,7 +256,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// The environment is what was given, but for folders that are the sandbox's.
+// The environment is what was given, but for folders and markers that are the
+// sandbox's.
 func TestEnvironment(t *testing.T) {
 	eachLevel(t, func(t *testing.T, f *fixture) {
 		spec := f.argv("", "env", "-0")
@@ -266,6 +267,7 @@ func TestEnvironment(t *testing.T) {
 		want := slices.Clone(spec.Env)
 		if f.level != unconfined {
 			want = slices.DeleteFunc(want, func(e string) bool { return e == "TMPDIR=/given" })
+			want = append(want, "CONFINE_SANDBOX=landlock", "CONFINE_SANDBOX_NETWORK_DISABLED=1")
 			i := slices.IndexFunc(got, func(e string) bool { return strings.HasPrefix(e, "TMPDIR=") })
 			if i < 0 || got[i] == "TMPDIR=/given" {
 				t.Fatalf("there is no TMPDIR of the sandbox: %q", got)

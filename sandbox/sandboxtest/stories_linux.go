@@ -22,6 +22,7 @@ type story struct {
 
 var stories = []story{
 	{"facts fit the run", factsFit},
+	{"a command is told that it is confined", markersFit},
 	{"a mode is not run by the wrong provider", modesFit},
 	{"temporary files live as long as their session", temporaryFilesLast},
 	{"temporary files of a read-only run do not last", temporaryFilesEnd},
@@ -99,6 +100,16 @@ func factsFit(t *testing.T, w *place) {
 		if (levelOf(f) == withoutNamespaces) != w.world.bare {
 			t.Errorf("%s: layers %v", mode, f.Layers)
 		}
+	}
+}
+
+func markersFit(t *testing.T, w *place) {
+	const markers = `env | grep ^CONFINE_ | sort | tr '\n' ' '`
+	name := w.confined.Name()
+	forged := func(s *sandbox.Spec) { s.Env = append(s.Env, "CONFINE_SANDBOX=forged") }
+	for _, mode := range bothModes {
+		must(t, "CONFINE_SANDBOX="+name+" CONFINE_SANDBOX_NETWORK_DISABLED=1")(w.shell(t, mode, "markers", markers, forged))
+		must(t, "CONFINE_SANDBOX="+name)(w.shell(t, mode, "markers", markers, func(s *sandbox.Spec) { s.Policy.Network = true }))
 	}
 }
 
