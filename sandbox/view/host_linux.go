@@ -53,13 +53,13 @@ func serviceFolders(state string) []string {
 	return folders
 }
 
-// outermost are the folders that lie neither in another one nor in tmp: what
-// lies there is hidden with it.
-func outermost(folders []string, tmp string) []string {
+// outermost are the folders that lie neither in another one nor in one that is
+// exchanged as a whole: what lies there is hidden with it.
+func outermost(folders []string, exchanged ...string) []string {
 	var outer []string
 	for _, folder := range slices.Sorted(slices.Values(folders)) { // behind those that hold it
 		holds := func(o string) bool { return sandbox.Within(folder, o) }
-		if !slices.ContainsFunc(outer, holds) && !holds(tmp) {
+		if !slices.ContainsFunc(outer, holds) && !slices.ContainsFunc(exchanged, holds) {
 			outer = append(outer, folder)
 		}
 	}

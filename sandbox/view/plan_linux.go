@@ -69,7 +69,7 @@ func Of(r local.Request) (*Plan, error) {
 	}
 	p := &Plan{Devices: Devices(), Kernel: existing(kernelFolders), tmp: real("/tmp"), roots: r.Policy.Roots}
 	services := serviceFolders(r.State)
-	p.Hidden = outermost(services, p.tmp)
+	p.Hidden = outermost(services, p.tmp, SharedMemory)
 	if err := p.checkHidden(r.Policy, append(services, p.covers()...)); err != nil {
 		return nil, err
 	}
