@@ -20,14 +20,18 @@ func TestProviderAlone(t *testing.T) { suite(t, local.Options{NoNamespaces: true
 
 func suite(t *testing.T, o local.Options) {
 	needBubblewrap(t)
-	sandboxtest.Run(t, sandboxtest.Config{NeedsNamespaces: true, Alone: o.NoNamespaces, Brief: true, New: func(state string) (confined, unconfined sandbox.Provider, err error) {
+	sandboxtest.Run(t, config(o))
+}
+
+func config(o local.Options) sandboxtest.Config {
+	return sandboxtest.Config{NeedsNamespaces: true, Alone: o.NoNamespaces, Brief: true, New: func(state string) (confined, unconfined sandbox.Provider, err error) {
 		o.StateDir, o.Observer = state, observe.New(observe.Options{})
 		e, err := local.New(bwrap.New(bwrap.Options{}), o)
 		if err != nil {
 			return nil, nil, err
 		}
 		return e, e.Unconfined(), nil
-	}})
+	}}
 }
 
 // needBubblewrap skips a test where bubblewrap is missing. On CI it must be there.

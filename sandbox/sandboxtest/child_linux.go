@@ -19,6 +19,7 @@ const (
 	entryVictim     = "__victim"       // be a process on the host
 	entryBare       = "__world"        // TEST-ARGS: see bareMain
 	entryBareInside = "__world-inside" // TEST-ARGS
+	entryMounted    = "__world-mounts" // UID BASE TEST-ARGS: see mountedMain
 	entryNothing    = "__nothing"      // end well
 	entryServe      = "__serve"        // serve on the loopback network
 	entryReach      = "__reach"        // ADDRESS TOKEN: reach a server
@@ -30,6 +31,7 @@ var childEntries = map[string]func(args []string) int{
 	entryVictim:     victimMain,
 	entryBare:       bareMain,
 	entryBareInside: bareInsideMain,
+	entryMounted:    mountedMain,
 	entryNothing:    func([]string) int { return 0 },
 	entryServe:      serveMain,
 	entryReach:      reachMain,

@@ -106,8 +106,18 @@ func copyFile(from, to string, mode os.FileMode) error {
 	return errors.Join(err, out.Chmod(mode), out.Close())
 }
 
+// withMounts lets a world begin with the places of mountShapes, if root makes it. base
+// is the world's folder.
+func withMounts(cmd *exec.Cmd, w world, base string) {
+	if os.Geteuid() != 0 {
+		return
+	}
+	cmd.Args = append([]string{cmd.Args[0], entryMounted, strconv.Itoa(w.uid), base}, cmd.Args[1:]...)
+	cmd.SysProcAttr.Cloneflags, cmd.SysProcAttr.Credential = unix.CLONE_NEWNS, nil
+}
+
 // play runs the calling test again in a world and passes on what it says.
-func (s *theatre) play(t *testing.T, w world) {
+func (s *theatre) play(t *testing.T, w world, changes ...func(cmd *exec.Cmd, w world, base string)) {
 	base := filepath.Join(s.dir, strconv.Itoa(slices.Index(allWorlds, w))) // short: sockets are made below
 	folders := []string{base}
 	for _, name := range []string{"home", "tmp", "runtime", "state"} {
@@ -138,6 +148,9 @@ func (s *theatre) play(t *testing.T, w world) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != w.uid && os.Geteuid() == 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(w.uid), Gid: uint32(w.uid)}
+	}
+	for _, change := range changes {
+		change(cmd, w, base)
 	}
 	runtime.LockOSThread() // the death signal is bound to this thread
 	defer runtime.UnlockOSThread()
