@@ -4,17 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/confine-dev/confine/sandbox"
 )
 
-// extras are the folders of writable_roots, in their order. Each is declared when it
-// is first met and not looked for again while it stays in the settings: what is made
-// in its place later may be the work of a command.
+// extras are the folders of writable_roots, in their order. Each is declared once; one
+// that cannot be is tried again for every run, since it may only be missing yet.
 func (f *folders) extras(paths []string) []folder {
 	if len(paths) == 0 {
 		return nil
@@ -25,16 +22,20 @@ func (f *folders) extras(paths []string) []folder {
 	for _, path := range paths {
 		at := slices.IndexFunc(f.extra, func(o folder) bool { return o.path == path })
 		if at < 0 {
-			at = len(f.extra)
-			f.extra = append(f.extra, f.openExtra(path))
+			opened := f.openExtra(path)
+			if opened.root != nil {
+				f.extra = append(f.extra, opened)
+			}
+			list = append(list, opened)
+			continue
 		}
 		list = append(list, f.extra[at])
 	}
 	return list
 }
 
-// dropExtras forgets the folders that the settings name no more, so that they are
-// looked for when they are named again. Their roots stay pinned, as in remove.
+// dropExtras forgets the folders that the settings name no more. Their roots stay
+// pinned, as in remove.
 func (f *folders) dropExtras(named []string) (removed []*sandbox.Root) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,40 +52,40 @@ func (f *folders) dropExtras(named []string) (removed []*sandbox.Root) {
 	return removed
 }
 
-// openExtra is called with mu held.
+// openExtra is called with mu held. Commands can write to the roots that there are, so
+// that a link in one may be theirs: a folder that is reached through it is none that
+// the person meant.
 func (f *folders) openExtra(path string) folder {
-	if link := f.plantedLink(path); link != "" {
-		return folder{path: path, refusal: fmt.Sprintf("%q is a link in a folder that commands can write to; name the folder that is meant", link)}
+	refuse := func(format string, args ...any) folder {
+		return folder{path: path, refusal: fmt.Sprintf(format, args...)}
+	}
+	var in *sandbox.Root // the root that the way leads into
+	for _, step := range sandbox.Way(path) {
+		if root := f.rootOf(step.Folder); root != nil {
+			if in = root; step.Link {
+				return refuse("%q is a link in a folder that commands can write to; name the folder that is meant", filepath.Join(step.Folder, step.Name))
+			}
+		}
 	}
 	root, err := sandbox.DeclareRoot(path, f.forbidden)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return folder{path: path, refusal: "it does not exist"}
+		return refuse("it does not exist")
 	case err != nil:
-		return folder{path: path, refusal: err.Error()}
+		return refuse("%v", err)
+	case in != nil && !sandbox.Within(root.Path, in.Path):
+		root.Close()
+		return refuse("a folder on the way to it became a link while it was opened")
 	}
 	return folder{path: path, root: root}
 }
 
-// plantedLink finds a link on the way to path that lies in a root, where a command
-// may have made it; empty if there is none.
-func (f *folders) plantedLink(path string) string {
-	inRoot := func(path string) bool {
-		return slices.ContainsFunc(slices.Concat(f.open, f.extra), func(o folder) bool {
-			return o.root != nil && sandbox.Within(path, o.root.Path)
-		})
-	}
-	here := filepath.VolumeName(path) + string(filepath.Separator)
-	for _, name := range strings.Split(strings.TrimPrefix(filepath.ToSlash(path), filepath.ToSlash(here)), "/") {
-		real, err := filepath.EvalSymlinks(here)
-		if err != nil {
-			return "" // it does not exist, or is refused for another reason
-		}
-		here = filepath.Join(here, name)
-		info, err := os.Lstat(filepath.Join(real, name))
-		if err == nil && info.Mode()&fs.ModeSymlink != 0 && inRoot(real) {
-			return here
+// rootOf is a root that a path lies in; nil if there is none.
+func (f *folders) rootOf(path string) *sandbox.Root {
+	for _, o := range slices.Concat(f.open, f.extra) {
+		if o.root != nil && sandbox.Within(path, o.root.Path) {
+			return o.root
 		}
 	}
-	return ""
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -190,13 +189,4 @@ func parseEnvironment(getenv func(string) string) ([]entry, error) {
 		entries = append(entries, entry{key, value, "environment variable " + key.Env})
 	}
 	return entries, nil
-}
-
-// readAll reads at most limit bytes.
-func readAll(r io.Reader, limit int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("it is larger than %d bytes", limit)
-	}
-	return data, err
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -98,8 +99,7 @@ func readOwnFile(path string, fault func(fs.FileInfo) string) ([]entry, error) {
 	if reason := fault(info); reason != "" {
 		return nil, &Error{Path: path, Reason: reason}
 	}
-	awaitWriter(file, 2*time.Second)
-	data, err := readAll(file, maxFileSize)
+	data, err := readWhole(file, maxFileSize, 2*time.Second)
 	if err != nil {
 		return nil, &Error{Path: path, Reason: fmt.Sprintf("it cannot be read (%v)", unwrapPath(err))}
 	}
@@ -159,8 +159,7 @@ func readWorkspaceFile(folder string) ([]entry, error) {
 	if reason := notOfWorkspace(top, info); reason != "" {
 		return fail("%s", reason)
 	}
-	awaitWriter(file, 200*time.Millisecond)
-	data, err := readAll(file, maxWorkspaceSize)
+	data, err := readWhole(file, maxWorkspaceSize, 200*time.Millisecond)
 	if err != nil {
 		return fail("it cannot be read (%v)", unwrapPath(err))
 	}
@@ -182,14 +181,21 @@ func notOfWorkspace(top *os.Root, info fs.FileInfo) string {
 	return fmt.Sprintf("it belongs to user %d, who is neither you, root nor the owner of the workspace", uid)
 }
 
-// awaitWriter waits, for a while, until no other program has the file open for
-// writing: between being emptied and being written anew it says something that
-// nobody meant.
-func awaitWriter(file *os.File, patience time.Duration) {
+// readWhole reads at most limit bytes, while no other program writes: between being
+// emptied and being written anew a file says something that nobody meant. For a program
+// that does not come to an end it waits no longer than patience.
+func readWhole(file *os.File, limit int64, patience time.Duration) ([]byte, error) {
 	const pause = 2 * time.Millisecond
-	for end := time.Now().Add(patience); beingWritten(file) && time.Now().Before(end); {
+	release, ok := keepOut(file)
+	for end := time.Now().Add(patience); !ok && time.Now().Before(end); release, ok = keepOut(file) {
 		time.Sleep(pause)
 	}
+	defer release()
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("it is larger than %d bytes", limit)
+	}
+	return data, err
 }
 
 // unwrapPath drops the path of a *fs.PathError, for messages that name it.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// beingWritten guesses: what changed a moment ago may change again.
-func beingWritten(file *os.File) bool {
+// keepOut keeps nobody out. It guesses: what changed a moment ago may change again.
+func keepOut(file *os.File) (release func(), ok bool) {
 	info, err := file.Stat()
-	return err == nil && time.Since(info.ModTime()).Abs() < 100*time.Millisecond
+	return func() {}, err != nil || time.Since(info.ModTime()).Abs() >= 100*time.Millisecond
 }

@@ -184,7 +184,7 @@ func (s *Snapshot) tighten(v values, origins map[string]string, e entry) {
 	case loosens && never:
 		s.warn("%s: %s is ignored: it cannot be set here", e.origin, name)
 	case loosens:
-		s.warn("%s: %s is ignored as far as it would allow more than %s does", e.origin, name, origins[name])
+		s.warn("%s: %s is ignored as far as it would allow more than %s does", e.origin, name, inWords(origins[name]))
 	}
 	if sameValue(before, after) {
 		return
@@ -199,4 +199,12 @@ func (s *Snapshot) tighten(v values, origins map[string]string, e entry) {
 
 func (s *Snapshot) warn(format string, args ...any) {
 	s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
+}
+
+// inWords is an origin in a sentence.
+func inWords(origin string) string {
+	if origin == OriginDefault {
+		return "the default"
+	}
+	return origin
 }

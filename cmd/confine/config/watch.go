@@ -5,10 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/confine-dev/confine/sandbox"
 )
 
 // watcher tells when what files say may have changed. It watches folders, not
@@ -26,9 +27,6 @@ type watcher struct {
 // place is a name in a folder that decides what a file says: the file itself, a
 // link on the way to it, or a folder on the way that may come and go.
 type place struct{ folder, name string }
-
-// maxLinks is how many symbolic links are followed, as by the kernel.
-const maxLinks = 40
 
 func newWatcher(changed func()) (*watcher, error) {
 	notify, err := fsnotify.NewWatcher()
@@ -96,7 +94,9 @@ func (w *watcher) matters(event fsnotify.Event) bool {
 func (w *watcher) follow(files []string) (moved bool, err error) {
 	var places []place
 	for _, file := range files {
-		places = append(places, placesOf(file)...)
+		for _, step := range sandbox.Way(file) {
+			places = append(places, place{step.Folder, step.Name})
+		}
 	}
 	w.mu.Lock()
 	before := w.places
@@ -124,51 +124,6 @@ func foldersOf(places []place) []string {
 	}
 	slices.Sort(folders)
 	return slices.Compact(folders)
-}
-
-// placesOf follows a path component by component, links included, to its end or to
-// what does not exist yet.
-func placesOf(path string) (places []place) {
-	top := filepath.VolumeName(path) + string(filepath.Separator)
-	folder, rest := top, components(path)
-	for links := 0; len(rest) > 0; {
-		name := rest[0]
-		rest = rest[1:]
-		if name == ".." {
-			folder = filepath.Dir(folder) // it has no link in it
-			continue
-		}
-		places = append(places, place{folder, name})
-		here := filepath.Join(folder, name)
-		info, err := os.Lstat(here)
-		if err != nil {
-			return places
-		}
-		if info.Mode()&os.ModeSymlink == 0 {
-			folder = here
-			continue
-		}
-		target, err := os.Readlink(here)
-		if links++; err != nil || links > maxLinks {
-			return places
-		}
-		if filepath.IsAbs(target) {
-			folder = top
-		}
-		rest = append(components(target), rest...)
-	}
-	return places
-}
-
-// components are the names in a path, ".." included.
-func components(path string) (names []string) {
-	path = strings.TrimPrefix(path, filepath.VolumeName(path))
-	for _, name := range strings.Split(filepath.ToSlash(path), "/") {
-		if name != "" && name != "." {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // close waits for a call of changed.
