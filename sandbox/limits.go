@@ -27,7 +27,7 @@ type Limits struct {
 
 	// TempSize is what a session's temporary files may take, in bytes, and a run's
 	// shared memory, each by itself. They lie in memory, so that even zero bounds
-	// them: by a quarter and a tenth of it.
+	// each: by a quarter of it.
 	TempSize uint64 `json:"tmpSize,omitempty"`
 }
 
@@ -53,6 +53,19 @@ func (l Limits) String() string {
 	return strings.Join(parts, ", ")
 }
 
+// Room is how large a file system in memory may become.
+type Room struct{ Bytes, Files uint64 }
+
+// TempRoom is the room of a file system for temporary files. A file takes memory
+// even if it is empty, so that their number is bounded as well.
+func (l Limits) TempRoom() Room {
+	bytes := l.TempSize
+	if bytes == 0 {
+		bytes = max(machineMemory()/4, 64<<20)
+	}
+	return Room{Bytes: bytes, Files: max(bytes/(8<<10), 1024)}
+}
+
 // Resource is one thing that can be used up.
 type Resource string
 
@@ -69,6 +82,21 @@ const (
 // Resources lists every resource in reporting order.
 var Resources = []Resource{ProcessCount, Memory, OpenFiles, FileSize, TemporaryFiles, Disk}
 
+// ReachedLimits says in words which limits a run was seen to reach.
+func ReachedLimits(reports []LimitReport) []string {
+	texts := map[Resource]string{
+		FileSize:       "the command was ended because one of its files would have become larger than %d bytes",
+		TemporaryFiles: "the temporary files of this session take all of the %d bytes, or of the number of files, that they may",
+	}
+	var reached []string
+	for _, r := range reports {
+		if text, known := texts[r.Resource]; known && r.Reached {
+			reached = append(reached, fmt.Sprintf(text, r.Limit))
+		}
+	}
+	return reached
+}
+
 // LimitReport says how one resource is bounded, with the number that cannot be
 // exceeded (0: there is none) and, unless the state is Enforced, why.
 type LimitReport struct {
@@ -76,4 +104,8 @@ type LimitReport struct {
 	Limit    uint64     `json:"limit"`
 	State    FacetState `json:"state"` // Enforced, Partial or Open
 	Reason   string     `json:"reason,omitempty"`
+
+	// Reached means that the run was seen to reach it. That it was not seen says
+	// nothing.
+	Reached bool `json:"reached,omitempty"`
 }

@@ -22,6 +22,9 @@ type Verification struct {
 
 	Facets []VerifiedFacet `json:"facets"` // in reporting order; empty if nothing was tried
 
+	// Limits are the same about limits: Facet is "limits." and the resource.
+	Limits []VerifiedFacet `json:"limits"`
+
 	// Controls are what must work inside, and what no facet speaks of but must
 	// not: that one fails means that the sandbox is not what it should be.
 	Controls []Check `json:"controls"`
@@ -131,7 +134,7 @@ func (v Verification) Problems() []string {
 	if v.InUse && v.Reason != "" {
 		problems = append(problems, fmt.Sprintf("%s: nothing could be tried, though commands are confined like this: %s", v, v.Reason))
 	}
-	for _, f := range v.Facets {
+	for _, f := range slices.Concat(v.Facets, v.Limits) {
 		if f.Finding == ClaimFails {
 			problems = append(problems, fmt.Sprintf("%s: %s is called %s, but it was possible to %s", v, f.Facet, f.Claimed.State, through(f.Claimed, f.Trials)))
 		}

@@ -242,6 +242,11 @@ func printReport(w io.Writer, report sandbox.Report) {
 			printRow(w, "    %-11s  %-10s  %s", facet, f.State, printable(f.Reason))
 		}
 	}
+	for _, resource := range sandbox.Resources {
+		if l, ok := report.Limits[resource]; ok {
+			printRow(w, "    limit %-9s  %-10s  %s", resource, l.State, printable(l.Reason))
+		}
+	}
 	for _, check := range report.Checks {
 		outcome := "ok"
 		if !check.OK {

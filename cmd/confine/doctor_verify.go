@@ -96,10 +96,18 @@ func (v verification) printTrials(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "\n  What commands tried\n")
-	for _, facet := range sandbox.Facets {
+	facets := slices.Clone(sandbox.Facets)
+	for _, c := range v.Combinations {
+		for _, l := range c.Limits {
+			if len(l.Trials) > 0 && !slices.Contains(facets, l.Facet) {
+				facets = append(facets, l.Facet)
+			}
+		}
+	}
+	for _, facet := range facets {
 		var names []string
 		for _, c := range v.Combinations {
-			for _, f := range c.Facets {
+			for _, f := range slices.Concat(c.Facets, c.Limits) {
 				for _, t := range f.Trials {
 					if f.Facet == facet && t.Outcome != sandbox.Untried && !slices.Contains(names, t.Name) {
 						names = append(names, t.Name)
@@ -120,7 +128,7 @@ func printCombination(w io.Writer, c sandbox.Verification) {
 	if c.Reason != "" {
 		fmt.Fprintf(w, "    not tried: %s\n", printable(c.Reason))
 	}
-	for _, f := range c.Facets {
+	for _, f := range slices.Concat(c.Facets, c.Limits) {
 		printRow(w, "    %-11s  %-8s  %-12s  %s", f.Facet, f.Claimed.State, said(f), printable(strings.Join(outcomes(f.Trials), "; ")))
 	}
 	good := 0

@@ -219,6 +219,7 @@ func (r *runner) perform(method string, params any) (result proto.RunResult, err
 				"let the command write to a file")
 		}
 		printPlanted(result)
+		printReached(result)
 	}
 	if err != nil {
 		return result, advise(err)

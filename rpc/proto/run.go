@@ -110,6 +110,9 @@ type SandboxFacts struct {
 	SkippedRoots []string         `json:"skippedRoots,omitempty"`
 	Planted      []string         `json:"planted,omitempty"`
 
+	// Limits says of each resource how it was bounded.
+	Limits []sandbox.LimitReport `json:"limits,omitempty"`
+
 	// Observation says how complete Denials is; left out where it is not known.
 	Observation *sandbox.Observation `json:"observation,omitempty"`
 

@@ -38,6 +38,7 @@ var closedSets = map[reflect.Type][]string{
 	reflect.TypeFor[sandbox.Mode]():             names(sandbox.Modes),
 	reflect.TypeFor[sandbox.Stream]():           {"stdout", "stderr"},
 	reflect.TypeFor[sandbox.Facet]():            names(sandbox.Facets),
+	reflect.TypeFor[sandbox.Resource]():         names(sandbox.Resources),
 	reflect.TypeFor[sandbox.FacetState]():       {"enforced", "partial", "open", "unverified"},
 	reflect.TypeFor[sandbox.Enforcement]():      {"full", "partial"},
 	reflect.TypeFor[sandbox.Evidence]():         {"observed", "stderr"},
@@ -130,7 +131,7 @@ func (s *schema) of(t reflect.Type) map[string]any {
 		return map[string]any{"type": "string"}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
-	case reflect.Int, reflect.Int64, reflect.Uint32:
+	case reflect.Int, reflect.Int64, reflect.Uint32, reflect.Uint64:
 		return map[string]any{"type": "integer"}
 	case reflect.Float64:
 		return map[string]any{"type": "number"}

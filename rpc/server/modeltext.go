@@ -27,6 +27,7 @@ const (
 	cancelledMarker     = "[cancelled]"
 	signalMarker        = "[killed by signal: %s]"
 	exitMarker          = "[exit code: %d]"
+	limitMarker         = "[sandbox: limit reached: %s]"
 	plantedMarker       = "[sandbox: made or changed by this command, and used by programs outside by themselves; tell the user: %s]"
 )
 
@@ -108,6 +109,11 @@ func markers(p plan, f facts, r *proto.RunResult) []string {
 	}
 	if r.Sandbox != nil && len(r.Sandbox.Planted) > 0 {
 		add(plantedMarker, plantedText(r.Sandbox.Planted))
+	}
+	if r.Sandbox != nil {
+		for _, text := range sandbox.ReachedLimits(r.Sandbox.Limits) {
+			add(limitMarker, text)
+		}
 	}
 	if r.TimedOut {
 		add(timedOutMarker, r.EffectiveTimeoutMs)

@@ -99,6 +99,7 @@ func (c *client) sandboxFacts(p plan, f facts) *proto.SandboxFacts {
 	ran := f.ending.result
 	s.Provider, s.Kind, s.Layers = ran.Facts.Provider, ran.Facts.Kind, ran.Facts.Layers
 	s.Enforcement, s.Facets, s.Planted = ran.Facts.Enforcement, ran.Facts.Facets, ran.Facts.Planted
+	s.Limits = ran.Facts.Limits
 	s.Denied, s.Denials = ran.Denied, ran.Denials
 	if ran.Observation.State != "" {
 		s.Observation = &ran.Observation

@@ -20,7 +20,6 @@ type arguments struct {
 	version version
 	root    bool
 	keep    []capability
-	memory  uint64 // bytes of the machine, from which sizes are taken
 }
 
 // coverSize bounds the file systems that cover folders; they hold empty folders
@@ -89,7 +88,7 @@ func (a *arguments) hide() []string {
 // devices makes /dev: nodes and pseudoterminals are bubblewrap's, shared memory
 // gets a limit.
 func (a *arguments) devices() []string {
-	args := append([]string{"--dev", "/dev"}, a.memoryFiles(view.SharedMemory, "1777", a.memory/4)...)
+	args := append([]string{"--dev", "/dev"}, a.memoryFiles(view.SharedMemory, "1777", a.plan.Room.Bytes)...)
 	for _, device := range a.extra.devices {
 		args = append(args, "--dev-bind", device, device)
 	}
@@ -130,7 +129,7 @@ func (a *arguments) mounts() (args []string, err error) {
 		}
 		if folder != "" && !own[folder] {
 			own[folder] = true
-			args = append(args, a.memoryFiles(folder, "0755", a.memory/10)...)
+			args = append(args, a.memoryFiles(folder, "0755", a.plan.Room.Bytes)...)
 		}
 		switch {
 		case m.Source == "" && m.Hides():
@@ -140,7 +139,7 @@ func (a *arguments) mounts() (args []string, err error) {
 			}
 			args = append(args, a.memoryFiles(m.Path, mode, coverSize)...)
 		case m.Source == "":
-			args = append(args, a.memoryFiles(m.Path, "1777", a.memory/10)...)
+			args = append(args, a.memoryFiles(m.Path, "1777", a.plan.Room.Bytes)...)
 		case m.Writable:
 			args = append(args, "--bind", m.Source, m.Path)
 		default:

@@ -15,6 +15,7 @@ import (
 var example = view.Plan{
 	Hidden: []string{"/home/me/.local/state/confine", "/run"},
 	Kernel: []string{"/proc/sys", "/proc/irq"},
+	Room:   sandbox.Room{Bytes: 1000},
 	Mounts: []view.Mount{
 		{Path: "/home/me/.cache/go", Source: "/state/s/1/merged", Writable: true},
 		{Path: "/home/me/project", Source: "/home/me/project", Writable: true, Root: &sandbox.Root{}},
@@ -58,9 +59,9 @@ func TestArguments(t *testing.T) {
 			begin + "--unshare-all --share-net " + dropped +
 				"--ro-bind / / --perms 0755 --tmpfs /home/me/.local/state/confine --perms 0755 --tmpfs /run " +
 				"--dev /dev --perms 1777 --tmpfs /dev/shm --proc /proc --ro-bind /proc/sys /proc/sys --ro-bind /proc/irq /proc/irq " + mounted + closed},
-		{"read-only", arguments{request: inSession, plan: &view.Plan{Kernel: example.Kernel, Mounts: []view.Mount{{Path: "/tmp", Writable: true}}}},
+		{"read-only", arguments{request: inSession, plan: &view.Plan{Kernel: example.Kernel, Room: example.Room, Mounts: []view.Mount{{Path: "/tmp", Writable: true}}}},
 			begin + "--unshare-all --share-net " + dropped + "--ro-bind / / " + devAndProc +
-				"--perms 1777 --size 400 --tmpfs /tmp --remount-ro /dev --"},
+				"--perms 1777 --size 1000 --tmpfs /tmp --remount-ro /dev --"},
 		{"with the person's own paths", arguments{request: inSession, plan: &example,
 			extra: extras{readOnly: []shown{{"/home/me/project/vendor", false}}, devices: []string{"/dev/kvm"}}},
 			begin + "--unshare-all --share-net " + dropped + hidden +
@@ -79,7 +80,6 @@ func TestArguments(t *testing.T) {
 			if test.args.version == (version{}) {
 				test.args.version = version{0, 8, 0}
 			}
-			test.args.memory = 4000
 			list, err := test.args.list()
 			if got := strings.Join(list, " "); got != test.want || err != nil {
 				t.Errorf("got %v\n%s\nwant\n%s", err, got, test.want)
@@ -129,13 +129,13 @@ func TestPlaces(t *testing.T) {
 		{"a file at the top", []view.Mount{tmp, {Path: "/tmp/f", Source: "/tmp/f", File: true}}, ""},
 		{"a file in a cache", []view.Mount{{Path: "/home/me/.npm", Source: "/state/s/1", Writable: true}, {Path: "/home/me/.npm/f", Source: "/home/me/.npm/f", File: true}}, ""},
 	} {
-		a := arguments{plan: &view.Plan{Mounts: test.mounts}, version: version{0, 8, 0}, memory: 4000}
+		a := arguments{plan: &view.Plan{Mounts: test.mounts, Room: sandbox.Room{Bytes: 400}}, version: version{0, 8, 0}}
 		args, err := a.mounts()
 		if got := strings.Join(args, " "); got != test.want || (err != nil) != (test.want == "") {
 			t.Errorf("%s: got %v\n%s\nwant\n%s", test.name, err, got, test.want)
 		}
 	}
-	a := arguments{plan: &view.Plan{Mounts: []view.Mount{tmp}}, extra: extras{readOnly: []shown{{"/tmp/a/b", false}}}, version: version{0, 8, 0}, memory: 4000}
+	a := arguments{plan: &view.Plan{Mounts: []view.Mount{tmp}, Room: sandbox.Room{Bytes: 400}}, extra: extras{readOnly: []shown{{"/tmp/a/b", false}}}, version: version{0, 8, 0}}
 	if args, _ := a.mounts(); strings.Join(args, " ") != "--bind /state/s/tmp /tmp --perms 0755 --size 400 --tmpfs /tmp/a --ro-bind /tmp/a/b /tmp/a/b" {
 		t.Errorf("the person's own path: got %q", args)
 	}

@@ -70,7 +70,7 @@ func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
 	}
 	root := os.Geteuid() == 0
 	keep := kept(root && r.Namespaces)
-	args := arguments{request: r, plan: plan, extra: extra, version: p.version, root: root, keep: keep, memory: memory()}
+	args := arguments{request: r, plan: plan, extra: extra, version: p.version, root: root, keep: keep}
 	list, err := args.list()
 	if err != nil {
 		return nil, err
@@ -159,15 +159,6 @@ func (w *Wrapper) look() {
 	if w.program, w.err = p, err; err != nil {
 		w.program = nil
 	}
-}
-
-// memory is how many bytes of memory this machine has.
-func memory() uint64 {
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) != nil {
-		return 1 << 30
-	}
-	return uint64(info.Totalram) * uint64(info.Unit)
 }
 
 // capability is one that bubblewrap knows by name.

@@ -1,6 +1,8 @@
 package landlock
 
 import (
+	"fmt"
+
 	"github.com/confine-dev/confine/sandbox/local"
 	"github.com/confine-dev/confine/sandbox/view"
 	"golang.org/x/sys/unix"
@@ -32,7 +34,7 @@ func (w writer) device(nodes []local.Ref) {
 		w.s.Call(what, unix.SYS_SYMLINKAT, local.Text(link[0]), local.Int(unix.AT_FDCWD), local.Text(link[1]))
 	}
 	w.mountNew("making pseudoterminals", "devpts", "/dev/pts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
-	w.mountNew("making shared memory", "tmpfs", view.SharedMemory, unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,size=25%")
+	w.mountNew("making shared memory", "tmpfs", view.SharedMemory, unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=1777,size=%d,nr_inodes=%d", w.plan.Room.Bytes, w.plan.Room.Files))
 	w.setAttributes(what, unix.AT_FDCWD, "/dev", 0, unix.MOUNT_ATTR_RDONLY)
 }
 

@@ -79,15 +79,15 @@ func (w writer) take(what, path string) local.Ref {
 // makeNew makes a file system in memory, for temporary files or to hide a folder.
 // Result: a detached mount.
 func (w writer) makeNew(m view.Mount) local.Ref {
-	what, mode, size := m.Why, "1777", "10%"
+	what, options := m.Why, [][2]string{{"mode", "1777"}, {"size", strconv.FormatUint(w.plan.Room.Bytes, 10)}, {"nr_inodes", strconv.FormatUint(w.plan.Room.Files, 10)}}
 	switch {
 	case w.roomy(m):
-		mode, size = "755", "64k"
+		options = [][2]string{{"mode", "755"}, {"size", "64k"}}
 	case m.Hides():
-		mode, size = "0", "4k"
+		options = [][2]string{{"mode", "0"}, {"size", "4k"}}
 	}
 	fs := w.s.Call(what, unix.SYS_FSOPEN, local.Text("tmpfs"), local.Int(unix.FSOPEN_CLOEXEC))
-	for _, option := range [][2]string{{"mode", mode}, {"size", size}} {
+	for _, option := range options {
 		w.s.Call(what, unix.SYS_FSCONFIG, local.Result(fs), local.Int(unix.FSCONFIG_SET_STRING), local.Text(option[0]), local.Text(option[1]), local.Int(0))
 	}
 	w.s.Call(what, unix.SYS_FSCONFIG, local.Result(fs), local.Int(unix.FSCONFIG_CMD_CREATE), local.Int(0), local.Int(0), local.Int(0))

@@ -91,8 +91,8 @@ func cacheLayer(store string, i int) string { return filepath.Join(store, strcon
 // of the session's, and returns those. It runs in the session's namespaces. A
 // kernel that does not allow it (before Linux 5.11, or without extended
 // attributes in tmpfs) leaves the caches read-only.
-func mountCaches(store, size string, paths []string) []string {
-	if len(paths) == 0 || unix.Mount("tmpfs", store, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700,size="+size) != nil {
+func mountCaches(store, room string, paths []string) []string {
+	if len(paths) == 0 || unix.Mount("tmpfs", store, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700,"+room) != nil {
 		return nil
 	}
 	var mounted []string

@@ -53,6 +53,9 @@ var scriptPath = fmt.Sprintf("/proc/self/fd/%d", fdScript)
 func (e *Engine) compile(spec sandbox.Spec, program resolved, l *Launch, s *session, p *pipes, filter []unix.SockFilter) (*program, error) {
 	script := &Script{}
 	script.Call("letting go of the server's end", unix.SYS_CLOSE, Int(e.life.Fd()))
+	if l.bounds != nil {
+		offer(script)
+	}
 	onward, flags := -1, uintptr(0)
 	if l.Namespaces {
 		script.join(s, l.SharedNetwork)
@@ -68,6 +71,7 @@ func (e *Engine) compile(spec sandbox.Spec, program resolved, l *Launch, s *sess
 	e.seeServer(script)
 	script.blockSignals()
 	script.Call("leaving the server's session", unix.SYS_SETSID)
+	l.bounds.setNumbers(script)
 
 	base := script.Append(&l.Prepare)
 	control := Ref(0)
@@ -80,6 +84,7 @@ func (e *Engine) compile(spec sandbox.Spec, program resolved, l *Launch, s *sess
 	if filter != nil {
 		script.handOver(Result(control), script.listen(filter))
 	}
+	l.bounds.set(script)
 	script.Call(stepChdir, unix.SYS_CHDIR, Text(spec.Dir))
 	if err := script.execute(init, e.home.id, program, environment(spec.Env, l.Env, l.Defaults), l); err != nil {
 		return nil, err

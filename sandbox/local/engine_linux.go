@@ -247,6 +247,8 @@ func (e *Engine) confineOnce(spec sandbox.Spec, program resolved, v verdict) (_ 
 	launch.Defaults = cacheVariables(os.Getenv, caches, launch.Env["TMPDIR"])
 	launch.Facts = v.facts(spec.Policy)
 	launch.set(sandbox.Markers(launch.Facts))
+	launch.bounds = e.bound(spec.Policy.Limits, launch, s)
+	launch.Facts.Limits = launch.bounds.reports(v.limits)
 	r, err := e.launch(spec, program, launch, s)
 	if err != nil {
 		guarded.release()
@@ -295,6 +297,9 @@ func (e *Engine) launch(spec sandbox.Spec, program resolved, l *Launch, s *sessi
 	r.unobserved = e.unobservable
 	if l.guarded != nil {
 		r.guarded = l.guarded
+	}
+	if l.bounds != nil {
+		r.bounds = l.bounds
 	}
 	if listener != nil {
 		// Before anything else: the command may wait for its first answer.

@@ -36,6 +36,17 @@ func (h *inheritance) restore(s *Script) {
 	}
 }
 
+// openFiles is the limit on open files that a command gets if nobody lowers it.
+func (h *inheritance) openFiles() unix.Rlimit {
+	h.once.Do(func() { h.files = fileLimit(h.init) })
+	if h.files != nil {
+		return *h.files
+	}
+	now := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+	unix.Getrlimit(unix.RLIMIT_NOFILE, &now) // cannot fail
+	return now
+}
+
 // sigaction is the kernel's struct sigaction; handler 0 is SIG_DFL, 1 SIG_IGN.
 type sigaction struct{ handler, flags, restorer, mask uint64 }
 

@@ -56,6 +56,7 @@ type Launch struct {
 	Facts sandbox.Facts
 
 	guarded *guarded // nil if nothing is confined
+	bounds  *bounds  // the same
 }
 
 // set adds variables that replace the command's own.

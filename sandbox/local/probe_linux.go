@@ -20,6 +20,7 @@ import (
 type verdict struct {
 	namespaces bool
 	claims     Claims
+	limits     map[sandbox.Facet]sandbox.FacetReport // by limitFacet
 	checks     []sandbox.Check
 	reason     string // why there are no namespaces
 	provider   string
@@ -155,6 +156,7 @@ func (e *Engine) try(ctx context.Context, key probeKey) (verdict, error) {
 			v.reason = strings.Join(reasons, "; ")
 		}
 		v.claims.Facets = confirm(claims.Facets, attempts)
+		v.limits = confirm(limitClaims(key.mode, v.mounts(), namespaces), attempts)
 		return v, nil
 	}
 	return verdict{}, &sandbox.UnavailableError{Mode: key.mode, Detail: strings.Join(reasons, "; "),
@@ -256,17 +258,18 @@ func (e *Engine) conduct(ctx context.Context, x experiment) ([]attempt, error) {
 		return nil, err
 	}
 	defer stage.close()
+	claims := e.wrapper.Claims(stage.policy(), x.namespaces)
+	v := verdict{namespaces: x.namespaces, claims: claims, provider: e.wrapper.Name(), kind: e.wrapper.Kind()}
+	stage.orders.Counting, stage.orders.Bounded = countingFor(v.mounts(), v.namespaces), true
 	orders, err := json.Marshal(stage.orders)
 	if err != nil {
 		return nil, err
 	}
 	session := "\x00" + stage.orders.Secret // nobody else's
 	defer e.CloseSession(session)
-	policy := sandbox.Policy{Mode: x.key.mode, Network: x.key.network, Roots: []*sandbox.Root{stage.root}, Protected: stage.protected(), Unreadable: stage.unreadable()}
 	spec := sandbox.Spec{RunID: "probe", Session: session, Argv: []string{"confine"}, Dir: stage.root.Path,
-		Policy: policy, Timeout: probeTime, Env: append([]string{"PATH=/usr/bin:/bin"}, helperEnv...), SpillDir: stage.orders.Outside}
+		Policy: stage.policy(), Timeout: probeTime, Env: append([]string{"PATH=/usr/bin:/bin"}, helperEnv...), SpillDir: stage.orders.Outside}
 	program := resolved{path: scriptPath, argv: []string{"confine", "__probe", string(orders)}, script: e.self}
-	v := verdict{namespaces: x.namespaces, claims: e.wrapper.Claims(policy, x.namespaces), provider: e.wrapper.Name(), kind: e.wrapper.Kind()}
 	r, err := e.confine(spec, program, v)
 	if err != nil {
 		return nil, err
@@ -334,6 +337,7 @@ func (e *Engine) Probe(ctx context.Context) sandbox.Report {
 		return report
 	}
 	report.Usable, report.Version, report.Layers = true, v.claims.Version, v.claims.Layers
+	report.Limits = limitStates(v.limits)
 	report.Facets, report.Checks, report.Reason, report.Remedies = v.claims.Facets, v.checks, v.reason, v.claims.Remedies
 	return report
 }

@@ -23,6 +23,9 @@ type probeOrders struct {
 	Network    bool // it is granted
 	Namespaces bool
 
+	Bounded  bool     // probeLimits are set
+	Counting counting // how processes are counted then
+
 	Inside  string // the workspace
 	Outside string // a folder of which nothing may be changed, with a file for each trial that would
 	Scratch string // where to write freely; empty: in the workspace, or where temporary files go

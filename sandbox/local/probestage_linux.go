@@ -16,6 +16,7 @@ import (
 type probeStage struct {
 	orders  probeOrders
 	dir     string
+	key     probeKey
 	root    *sandbox.Root
 	files   map[string]fileState // of orders.Outside, before anything was tried
 	udp     *net.UDPConn         // nil if there is none
@@ -25,7 +26,7 @@ type probeStage struct {
 // newProbeStage makes a stage in the engine's home. What a quick probe does not
 // need is left out.
 func (e *Engine) newProbeStage(x experiment) (s *probeStage, err error) {
-	s = &probeStage{}
+	s = &probeStage{key: x.key}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -84,6 +85,12 @@ func (s *probeStage) close() {
 	if s.orders.Beside != "" {
 		os.Remove(s.orders.Beside) // left only by a sandbox that does not hold
 	}
+}
+
+// policy is what the probing child may do.
+func (s *probeStage) policy() sandbox.Policy {
+	return sandbox.Policy{Mode: s.key.mode, Network: s.key.network, Roots: []*sandbox.Root{s.root},
+		Protected: s.protected(), Unreadable: s.unreadable(), Limits: probeLimits}
 }
 
 // unreadable are the file and the folder that the policy hides.

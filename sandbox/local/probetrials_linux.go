@@ -81,7 +81,7 @@ func need(err error) error {
 }
 
 // trials are all that a probing child can try, in this order.
-var trials = slices.Concat(controls, fileTrials, metadataTrials, networkTrials, serviceTrials, processTrials, deviceTrials, readTrials)
+var trials = slices.Concat(controls, fileTrials, metadataTrials, networkTrials, serviceTrials, processTrials, deviceTrials, readTrials, limitTrials)
 
 // trialByTitle finds a trial.
 var trialByTitle = sync.OnceValue(func() map[string]trial {

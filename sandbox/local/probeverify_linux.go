@@ -46,7 +46,7 @@ func (e *Engine) Verify(ctx context.Context) []sandbox.Verification {
 // unverified is a verification of which nothing is known yet.
 func (e *Engine) unverified(x experiment) sandbox.Verification {
 	return sandbox.Verification{Provider: e.wrapper.Name(), Mode: x.key.mode, Network: x.key.network, Namespaces: x.namespaces,
-		Facets: []sandbox.VerifiedFacet{}, Controls: []sandbox.Check{}}
+		Facets: []sandbox.VerifiedFacet{}, Limits: []sandbox.VerifiedFacet{}, Controls: []sandbox.Check{}}
 }
 
 // verify tries one combination and fills the verification in.
@@ -88,8 +88,13 @@ func (e *Engine) verify(ctx context.Context, v *sandbox.Verification, x experime
 		if !made {
 			claim = sandbox.FacetReport{State: sandbox.Open, Reason: "nothing is claimed"}
 		}
-		v.Facets = append(v.Facets, sandbox.VerifiedFacet{Facet: facet, Claimed: claim, Confirmed: sandbox.Confirm(claim, tried[facet]),
-			Finding: sandbox.Judge(claim, tried[facet]), Trials: tried[facet]})
+		v.Facets = append(v.Facets, verified(facet, claim, tried[facet]))
+	}
+	held := verdict{namespaces: x.namespaces, claims: claims}
+	limits := limitClaims(x.key.mode, held.mounts(), x.namespaces)
+	for _, resource := range sandbox.Resources {
+		facet := limitFacet(resource)
+		v.Limits = append(v.Limits, verified(facet, limits[facet], tried[facet]))
 	}
 	for _, a := range attempts {
 		if trialByTitle()[a.Title].facet == "" && a.Outcome != sandbox.Untried {
@@ -97,6 +102,10 @@ func (e *Engine) verify(ctx context.Context, v *sandbox.Verification, x experime
 		}
 	}
 	e.probes.disprove(x, attempts, len(v.Problems()) > 0)
+}
+
+func verified(facet sandbox.Facet, claim sandbox.FacetReport, trials []sandbox.Trial) sandbox.VerifiedFacet {
+	return sandbox.VerifiedFacet{Facet: facet, Claimed: claim, Confirmed: sandbox.Confirm(claim, trials), Finding: sandbox.Judge(claim, trials), Trials: trials}
 }
 
 // against says that a trial tells nothing if it fails without a sandbox too.

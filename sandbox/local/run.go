@@ -49,6 +49,7 @@ type run struct {
 	observed   watched                // nil if nobody watches
 	unobserved string                 // why nobody can
 	guarded    overseer               // nil if nothing is protected
+	bounds     bounded                // nil if nothing is limited
 
 	outputMu sync.Mutex // orders chunks of both streams
 
@@ -75,6 +76,13 @@ type overseer interface {
 	// end is called once, when nothing of the run is left, and says what is
 	// known of how the run was confined.
 	end(facts sandbox.Facts, made []string) sandbox.Facts
+}
+
+// bounded is what knows whether a run reached its limits.
+type bounded interface {
+	// end is called once, when nothing of the run is left. signal is what ended
+	// the command.
+	end(limits []sandbox.LimitReport, signal string) []sandbox.LimitReport
 }
 
 // drainTime bounds how long output is awaited after the last process of a run
@@ -228,6 +236,9 @@ func (r *run) finish(end ending, err error, duration time.Duration) {
 	}
 	if r.guarded != nil {
 		r.result.Facts = r.guarded.end(r.facts, made)
+	}
+	if r.bounds != nil {
+		r.result.Facts.Limits = r.bounds.end(r.facts.Limits, r.result.Signal)
 	}
 	if err != nil {
 		r.err = &sandbox.UnavailableError{Mode: r.spec.Policy.Mode, Detail: err.Error(), Started: true}

@@ -81,13 +81,22 @@ func (e *Engine) compileRunner(spec sandbox.Spec, program resolved, l *Launch, s
 	}
 	script := &Script{}
 	script.Call("letting go of the server's end", unix.SYS_CLOSE, Int(e.life.Fd()))
+	offer(script)
 	if l.Namespaces {
 		script.join(s, l.SharedNetwork)
+	}
+	onward, flags := -1, uintptr(0)
+	if l.bounds.numbered() {
+		// A PID namespace around that of the runner: what a namespace may give
+		// away bounds those in it, too.
+		onward = len(script.calls)
+		flags = unix.CLONE_NEWPID | unix.CLONE_PARENT | unix.CLONE_VFORK | unix.CLONE_VM | uintptr(unix.SIGCHLD)
 	}
 	script.Call("asking for a death signal", unix.SYS_PRCTL, Int(unix.PR_SET_PDEATHSIG), Int(int(unix.SIGKILL)))
 	e.seeServer(script)
 	script.blockSignals()
 	script.Call("leaving the server's session", unix.SYS_SETSID)
+	l.bounds.setNumbers(script)
 	script.Call("changing to the root folder", unix.SYS_CHDIR, Text("/"))
 	runner := script.keep("keeping the runner's program", l.Runner.Program)
 	null := script.Call("opening the null device", unix.SYS_OPENAT, Int(unix.AT_FDCWD), Text(os.DevNull), Int(unix.O_RDWR|unix.O_CLOEXEC))
@@ -114,7 +123,7 @@ func (e *Engine) compileRunner(spec sandbox.Spec, program resolved, l *Launch, s
 	}
 	none, _ := texts(nil)
 	script.Call("executing "+l.Runner.Name, unix.SYS_EXECVEAT, Result(runner), Text(""), args, none, Int(unix.AT_EMPTY_PATH))
-	return newProgram(script, -1, 0), image, inside.names(), nil
+	return newProgram(script, onward, flags), image, inside.names(), nil
 }
 
 // insideRunner is what the init does in what a runner made.
@@ -143,6 +152,7 @@ func insideRunner(spec sandbox.Spec, program resolved, l *Launch, filter []unix.
 		s.Call("closing descriptors", unix.SYS_CLOSE_RANGE, Int(fdScript), Int(fdScript), Int(0))
 	}
 	s.Call("closing descriptors", unix.SYS_CLOSE_RANGE, Int(fdFree), Int(uintptr(^uint32(0))), Int(unix.CLOSE_RANGE_CLOEXEC))
+	l.bounds.set(s)
 	s.Call(stepChdir, unix.SYS_CHDIR, Text(spec.Dir))
 	return s
 }

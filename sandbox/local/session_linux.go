@@ -25,7 +25,9 @@ type session struct {
 	user, network, mount *os.File // nil without namespaces
 	dir                  string   // of the session in the server's folder
 	tmp                  string   // mount point or folder for temporary files
-	caches               []Cache  // folders with a writable layer over them
+	files                *os.File // root of the file system for temporary files; nil if it is no own one
+	room                 sandbox.Room
+	caches               []Cache // folders with a writable layer over them
 
 	mu       sync.Mutex
 	runs     map[*run]bool  // guarded by mu: what still lives
@@ -40,7 +42,7 @@ func (e *Engine) makeSession(namespaces bool, policy sandbox.Policy) (*session, 
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the session's folder: %w", err)
 	}
-	s := &session{dir: dir, tmp: filepath.Join(dir, "tmp"), runs: map[*run]bool{}}
+	s := &session{dir: dir, tmp: filepath.Join(dir, "tmp"), room: policy.Limits.TempRoom(), runs: map[*run]bool{}}
 	if err := os.Mkdir(s.tmp, 0o700); err != nil {
 		os.Remove(dir)
 		return nil, fmt.Errorf("making the session's folder: %w", err)
@@ -67,12 +69,12 @@ func (s *session) makeNamespaces(caches []string) error {
 		return err
 	}
 	defer ours.Close()
-	pid, err := startInNamespaces(append([]string{"__session", s.tmp, strconv.FormatUint(tmpBytes(), 10), store}, caches...), theirs)
+	pid, err := startInNamespaces(append([]string{"__session", s.tmp, roomOptions(s.room), store}, caches...), theirs)
 	theirs.Close()
 	if err != nil {
 		return &StepError{stepNamespaces, errnoOf(err)}
 	}
-	text, files, err := receiveFiles(ours, maxMessage, 3)
+	text, files, err := receiveFiles(ours, maxMessage, 4)
 	waitErr := waitChild(pid)
 	if err != nil {
 		if step, errno, ok := parseStep(text); ok {
@@ -80,7 +82,7 @@ func (s *session) makeNamespaces(caches []string) error {
 		}
 		return fmt.Errorf("preparing the session's namespaces: %w", errors.Join(err, waitErr))
 	}
-	s.user, s.network, s.mount = files[0], files[1], files[2]
+	s.user, s.network, s.mount, s.files = files[0], files[1], files[2], files[3]
 	if text != sessionReady {
 		for path := range strings.SplitSeq(strings.TrimPrefix(text, sessionReady), "\n") {
 			s.caches = append(s.caches, Cache{Path: path, Layer: cacheLayer(store, slices.Index(caches, path))})
@@ -155,7 +157,7 @@ func (s *session) close() {
 	for _, r := range s.kill() {
 		<-r.done
 	}
-	for _, f := range []*os.File{s.user, s.network, s.mount} {
+	for _, f := range []*os.File{s.user, s.network, s.mount, s.files} {
 		if f != nil {
 			f.Close()
 		}
@@ -233,14 +235,9 @@ func hasCapability(c int) bool {
 	return data[c/32].Effective&(1<<(c%32)) != 0
 }
 
-// tmpBytes is the size of a session's temporary file system: a quarter of the
-// memory, because it lives there.
-func tmpBytes() uint64 {
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) != nil {
-		return 256 << 20
-	}
-	return max(uint64(info.Totalram)*uint64(info.Unit)/4, 64<<20)
+// roomOptions say to mount(2) how large a file system in memory may become.
+func roomOptions(r sandbox.Room) string {
+	return fmt.Sprintf("size=%d,nr_inodes=%d", r.Bytes, r.Files)
 }
 
 // sessionReady begins the helper's message when all went well; the caches that
@@ -248,7 +245,7 @@ func tmpBytes() uint64 {
 const sessionReady = "0"
 
 // sessionMain is the helper in the new namespaces: args are the mount point of
-// the temporary file system, its size, a mount point for what is written to
+// the temporary file system, its size as options, a mount point for what is written to
 // caches, and the caches; descriptor 3 is the socket.
 func sessionMain(args []string) int {
 	runtime.LockOSThread()
@@ -268,6 +265,12 @@ func sessionMain(args []string) int {
 		}
 		fds = append(fds, fd)
 	}
+	files, err := unix.Open(args[0], unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		unix.Send(socket, []byte(fmt.Sprintf("%d opening the session's temporary file system", int(errnoOf(err)))), unix.MSG_NOSIGNAL)
+		return 1
+	}
+	fds = append(fds, files)
 	message := sessionReady + strings.Join(mountCaches(args[2], args[1], args[3:]), "\n")
 	if unix.Sendmsg(socket, []byte(message), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL) != nil {
 		return 1
@@ -285,7 +288,7 @@ func prepareNamespaces(args []string) (step string, err error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return "separating the mount namespace", err
 	}
-	if err := unix.Mount("tmpfs", args[0], "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,size="+args[1]); err != nil {
+	if err := unix.Mount("tmpfs", args[0], "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,"+args[1]); err != nil {
 		return "mounting the session's temporary file system", err
 	}
 	return "", nil

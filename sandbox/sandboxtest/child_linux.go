@@ -23,6 +23,7 @@ const (
 	entryNothing    = "__nothing"      // end well
 	entryServe      = "__serve"        // serve on the loopback network
 	entryReach      = "__reach"        // ADDRESS TOKEN: reach a server
+	entryUseUp      = "__use-up"       // WHAT: use it up
 )
 
 var childEntries = map[string]func(args []string) int{
@@ -35,6 +36,7 @@ var childEntries = map[string]func(args []string) int{
 	entryNothing:    func([]string) int { return 0 },
 	entryServe:      serveMain,
 	entryReach:      reachMain,
+	entryUseUp:      useUpMain,
 }
 
 // Child runs a hidden entry of the suite and ends the process, if args

@@ -151,8 +151,24 @@ func (f *Fake) facts(p sandbox.Policy) sandbox.Facts {
 		facts.Layers = []string{"fake"}
 		facts.Facets = f.facets
 		facts.Enforcement = sandbox.Sum(p, f.facets)
+		facts.Limits = fakeLimits(p.Limits)
 	}
 	return facts
+}
+
+// fakeLimits says that each limit that is set is kept.
+func fakeLimits(l sandbox.Limits) []sandbox.LimitReport {
+	set := map[sandbox.Resource]uint64{sandbox.ProcessCount: l.Processes, sandbox.Memory: l.Memory, sandbox.OpenFiles: l.OpenFiles,
+		sandbox.FileSize: l.FileSize, sandbox.TemporaryFiles: l.TempSize}
+	var reports []sandbox.LimitReport
+	for _, resource := range sandbox.Resources {
+		report := sandbox.LimitReport{Resource: resource, Limit: set[resource], State: sandbox.Enforced}
+		if report.Limit == 0 {
+			report.State, report.Reason = sandbox.Open, "no limit is set"
+		}
+		reports = append(reports, report)
+	}
+	return reports
 }
 
 // Next waits for the next process without a script.

@@ -78,7 +78,7 @@ func runWorld(t *testing.T, c Config, name string) {
 		}
 	})
 	t.Run("sessions", func(t *testing.T) {
-		for _, r := range slices.Concat(stories, grantStories) {
+		for _, r := range slices.Concat(stories, grantStories, limitStories) {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
 				r.tell(t, w)

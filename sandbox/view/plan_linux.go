@@ -32,6 +32,10 @@ type Plan struct {
 	Devices []string // device nodes of the host that exist: /dev/null and so on
 	Kernel  []string // existing parts of /proc that speak to the kernel
 
+	// Room is how large each file system in memory may become that a command can
+	// fill: its temporary files, and shared memory.
+	Room sandbox.Room
+
 	tmp   string // where /tmp really is
 	roots []*sandbox.Root
 }
@@ -43,7 +47,7 @@ type Mount struct {
 
 	// Source is a name on the host, looked up before anything was covered. Empty
 	// is a new file system in memory, which ends with the run: a writable one with
-	// mode 1777, a tenth of the memory at most, and another one that hides a
+	// mode 1777, which has Room, and another one that hides a
 	// folder (see Hides) with mode 0, or 0755 if it Holds something.
 	Source string
 
@@ -67,7 +71,7 @@ func Of(r local.Request) (*Plan, error) {
 	if err := Check(r); err != nil {
 		return nil, err
 	}
-	p := &Plan{Devices: Devices(), Kernel: existing(kernelFolders), tmp: real("/tmp"), roots: r.Policy.Roots}
+	p := &Plan{Devices: Devices(), Kernel: existing(kernelFolders), Room: r.Policy.Limits.TempRoom(), tmp: real("/tmp"), roots: r.Policy.Roots}
 	services := serviceFolders(r.State)
 	p.Hidden = outermost(services, p.tmp, SharedMemory)
 	if err := p.checkHidden(r.Policy, append(services, p.covers()...)); err != nil {
