@@ -48,7 +48,8 @@ func (w *Wrapper) inside(l *local.Launch, r local.Request) error {
 	if err != nil {
 		return err
 	}
-	l.Prepare.Grow(256) // about as many as a view takes
+	l.Prepare.Grow(250) // about what they take
+	l.Confine.Grow(50)
 	writer{s: &l.Prepare, plan: plan}.write()
 	l.Env["TMPDIR"] = "/tmp"
 	l.Writable = plan.Writable()

@@ -52,6 +52,7 @@ var scriptPath = fmt.Sprintf("/proc/self/fd/%d", fdScript)
 // run's namespaces, prepare, place the descriptors, confine, become the init.
 func (e *Engine) compile(spec sandbox.Spec, program resolved, l *Launch, s *session, p *pipes, filter []unix.SockFilter) (*program, error) {
 	script := &Script{}
+	script.Grow(len(l.Prepare.calls) + len(l.Confine.calls) + ownCalls)
 	script.Call("letting go of the server's end", unix.SYS_CLOSE, Int(e.life.Fd()))
 	if l.bounds != nil {
 		offer(script)
@@ -91,6 +92,9 @@ func (e *Engine) compile(spec sandbox.Spec, program resolved, l *Launch, s *sess
 	}
 	return newProgram(script, onward, flags), nil
 }
+
+// ownCalls is how many calls a program has besides those of its launch, about.
+const ownCalls = 50
 
 // seeServer adds the call that fails if the server is dead.
 func (e *Engine) seeServer(script *Script) {

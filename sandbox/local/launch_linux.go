@@ -201,10 +201,10 @@ type op struct {
 	want   *byte
 	size   uintptr
 	result uintptr
-	keep   [6]unsafe.Pointer // what the arguments point to
 }
 
-// ops compiles the script.
+// ops compiles the script, which must be kept as long as they are used: they do not
+// keep what arguments point to.
 func (s *Script) ops() []op {
 	out := make([]op, len(s.calls))
 	for i, c := range s.calls {
@@ -215,7 +215,7 @@ func (s *Script) ops() []op {
 			case a.isRef:
 				o.a[j], o.ref = a.value, o.ref|1<<j
 			case a.addr != nil:
-				o.a[j], o.keep[j] = uintptr(a.addr), a.addr
+				o.a[j] = uintptr(a.addr)
 			default:
 				o.a[j] = a.value
 			}

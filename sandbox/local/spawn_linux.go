@@ -37,9 +37,8 @@ type program struct {
 	flags  uintptr // of the second clone
 	failed int     // 1 + index of the op that failed; 0: none
 	errno  uintptr
-	second int32 // process number of the second child
-	names  []string
-	points []point // what memory of the calls points to
+	second int32   // process number of the second child
+	script *Script // keeps what the ops point to, and knows their names
 }
 
 const onwardFailed = -1
@@ -47,11 +46,7 @@ const onwardFailed = -1
 // newProgram compiles a script. From its call number onward on (-1: never) a
 // second child goes on, cloned with flags.
 func newProgram(s *Script, onward int, flags uintptr) *program {
-	p := &program{ops: s.ops(), onward: onward, flags: flags, points: s.points}
-	for _, c := range s.calls {
-		p.names = append(p.names, c.what)
-	}
-	return p
+	return &program{ops: s.ops(), onward: onward, flags: flags, script: s}
 }
 
 //go:noinline
@@ -172,7 +167,7 @@ func (p *program) spawn() (int, error) {
 		dumpable = notTraceable
 	}
 	unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(dumpable), 0, 0, 0)
-	runtime.KeepAlive(p) // and what its script points to
+	runtime.KeepAlive(p)
 	if r > ^uintptr(4095) {
 		return 0, &StepError{"cloning a child", syscall.Errno(-r)}
 	}
@@ -199,5 +194,5 @@ func (p *program) stepError() error {
 	if p.failed == onwardFailed {
 		return &StepError{"making the run's namespaces", errno}
 	}
-	return &StepError{p.names[p.failed-1], errno}
+	return &StepError{p.script.calls[p.failed-1].what, errno}
 }

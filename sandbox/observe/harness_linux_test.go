@@ -152,7 +152,7 @@ func (c *started) receive(s *scene, socket int) error {
 		return err
 	}
 	run := s.watched()
-	w := prepare(os.NewFile(uintptr(fds[0]), "listener"), run, New(s.options).(*observer).options)
+	w := New(s.options).(*observer).prepare(os.NewFile(uintptr(fds[0]), "listener"), run)
 	if s.change != nil {
 		s.change(w)
 	}

@@ -28,12 +28,19 @@ func New(o Options) local.Observer {
 	if o.reaches == nil {
 		o.reaches = sandbox.HostReaches
 	}
-	return &observer{options: o, filters: map[bool][]unix.SockFilter{false: filter(false), true: filter(true)}}
+	return &observer{
+		options:  o,
+		filters:  map[bool][]unix.SockFilter{false: filter(false), true: filter(true)},
+		decoders: map[bool]map[int32]func(args) request{false: decoders(false), true: decoders(true)},
+	}
 }
 
 type observer struct {
 	options Options
-	filters map[bool][]unix.SockFilter // with and without namespaces; never changed
+
+	// With and without namespaces; never changed.
+	filters  map[bool][]unix.SockFilter
+	decoders map[bool]map[int32]func(args) request
 }
 
 // Filter implements local.Observer.
@@ -41,7 +48,7 @@ func (o *observer) Filter(namespaces bool) []unix.SockFilter { return o.filters[
 
 // Watch implements local.Observer.
 func (o *observer) Watch(listener *os.File, run local.Watched) local.Watch {
-	w := prepare(listener, run, o.options)
+	w := o.prepare(listener, run)
 	go w.loop()
 	return w
 }

@@ -48,11 +48,11 @@ const (
 )
 
 // prepare makes a watch whose loop does not run yet.
-func prepare(file *os.File, run local.Watched, o Options) *watch {
+func (o *observer) prepare(file *os.File, run local.Watched) *watch {
 	w := &watch{
-		file: file, done: make(chan struct{}), run: run, decoder: decoders(run.Namespaces),
-		listener: listener(file.Fd()), boundary: newBoundary(run, o.Landlock),
-		network: network{o.reaches}, root: -1, record: newRecord(), unseen: map[string]int{},
+		file: file, done: make(chan struct{}), run: run, decoder: o.decoders[run.Namespaces],
+		listener: listener(file.Fd()), boundary: newBoundary(run, o.options.Landlock),
+		network: network{o.options.reaches}, root: -1, record: newRecord(), unseen: map[string]int{},
 	}
 	w.quick, w.judge = newQuick(w.boundary), w.denials
 	if w.run.Progress == nil {
