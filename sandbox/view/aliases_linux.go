@@ -1,7 +1,7 @@
 package view
 
 import (
-	"os"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,8 +20,8 @@ type mounted struct {
 
 // mounts reads what is mounted here.
 func mounts() ([]mounted, error) {
-	data, err := os.ReadFile("/proc/self/mountinfo")
-	return parseMounts(string(data)), err
+	list, err := listed("/proc/self/mountinfo", math.MaxInt)
+	return parseMounts(string(list)), err
 }
 
 func parseMounts(table string) []mounted {

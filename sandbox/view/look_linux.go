@@ -2,6 +2,7 @@ package view
 
 import (
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,15 +47,69 @@ func identify(path string) (*sandbox.Root, error) {
 	if err := again(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		return nil, err
 	}
-	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
-		return nil, unix.ELOOP
-	}
 	opened, err := pathOf(fd)
+	if err == nil && opened != path && st.Mode&unix.S_IFMT != unix.S_IFLNK {
+		err = unix.ESTALE
+	}
 	if err != nil {
 		return nil, err
 	}
-	if opened != path {
-		return nil, unix.ESTALE
+	return identity(path, &st)
+}
+
+// heldFolder is the folder of the last path that was identified, held open: what
+// else is in it takes one call. The zero value holds none.
+type heldFolder struct {
+	path string
+	fd   int
+}
+
+// identify is the function identify for a path in whose folder others may be asked
+// for next.
+func (h *heldFolder) identify(path string) (*sandbox.Root, error) {
+	if folder := filepath.Dir(path); folder != h.path {
+		if err := h.open(folder); err != nil {
+			return nil, err
+		}
+	}
+	var st unix.Stat_t
+	err := again(func() error { return unix.Fstatat(h.fd, filepath.Base(path), &st, unix.AT_SYMLINK_NOFOLLOW) })
+	if err != nil {
+		return nil, err
+	}
+	return identity(path, &st)
+}
+
+// open holds a folder that no link leads to.
+func (h *heldFolder) open(folder string) error {
+	h.close()
+	fd, err := open(folder, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if err != nil {
+		return err
+	}
+	opened, err := pathOf(fd)
+	if err == nil && opened != folder {
+		err = unix.ESTALE
+	}
+	if err != nil {
+		unix.Close(fd)
+		return err
+	}
+	h.path, h.fd = folder, fd
+	return nil
+}
+
+func (h *heldFolder) close() {
+	if h.path != "" {
+		unix.Close(h.fd)
+		h.path = ""
+	}
+}
+
+// identity is what stat says is at a canonical path, which must be no link.
+func identity(path string, st *unix.Stat_t) (*sandbox.Root, error) {
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		return nil, unix.ELOOP
 	}
 	return &sandbox.Root{Path: path, File: st.Mode&unix.S_IFMT != unix.S_IFDIR, Dev: st.Dev, Ino: st.Ino}, nil
 }
@@ -67,9 +122,9 @@ func kindOf(path string) (mode uint32, err error) {
 	return st.Mode, err
 }
 
-// isEmpty reports whether a folder has no entries.
-func isEmpty(folder string) bool {
-	fd, err := open(folder, unix.O_RDONLY|unix.O_DIRECTORY)
+// isEmpty reports whether a name in a folder is that of one without entries.
+func isEmpty(dir int, name string) bool {
+	fd, err := openAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
 		return false
 	}
@@ -87,9 +142,32 @@ func isEmpty(folder string) bool {
 	}
 }
 
+// listed reads what the kernel lists in a file of /proc, limit bytes at most. Reads
+// are as large as it answers, because it looks for its place anew in each.
+func listed(path string, limit int) ([]byte, error) {
+	fd, err := open(path, unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	list := make([]byte, 0, 8<<10)
+	for len(list) < limit {
+		list = slices.Grow(list, 4<<10) // no more comes at once
+		n := 0
+		err := again(func() error { n, err = unix.Read(fd, list[len(list):min(cap(list), limit)]); return err })
+		if err != nil || n == 0 {
+			return list, err
+		}
+		list = list[:len(list)+n]
+	}
+	return list, nil
+}
+
 // open opens close-on-exec.
-func open(path string, flags int) (fd int, err error) {
-	err = again(func() error { fd, err = unix.Open(path, flags|unix.O_CLOEXEC, 0); return err })
+func open(path string, flags int) (fd int, err error) { return openAt(unix.AT_FDCWD, path, flags) }
+
+func openAt(dir int, name string, flags int) (fd int, err error) {
+	err = again(func() error { fd, err = unix.Openat(dir, name, flags|unix.O_CLOEXEC, 0); return err })
 	return fd, err
 }
 

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestRealIsEvalSymlinks: what is looked up by the kernel is what a walk finds.
@@ -30,7 +32,7 @@ func TestRealIsEvalSymlinks(t *testing.T) {
 // TestIsEmpty: a name of any length counts, however many of them there are.
 func TestIsEmpty(t *testing.T) {
 	dir := t.TempDir()
-	if !isEmpty(dir) {
+	if !isEmpty(unix.AT_FDCWD, dir) {
 		t.Error("a new folder is not empty")
 	}
 	long := filepath.Join(dir, fmt.Sprintf("%0255d", 1))
@@ -38,7 +40,7 @@ func TestIsEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{dir, long, filepath.Join(dir, "absent")} {
-		if isEmpty(path) {
+		if isEmpty(unix.AT_FDCWD, path) {
 			t.Errorf("%s is an empty folder", path)
 		}
 	}

@@ -1,11 +1,13 @@
 package view
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/confine-dev/confine/sandbox"
@@ -27,11 +29,13 @@ func (b *builder) protected() error {
 	if b.request.Cover != "" {
 		stand, _ = identify(b.request.Cover)
 	}
-	for _, path := range slices.Sorted(slices.Values(b.request.Policy.Protected)) {
+	var in heldFolder
+	defer in.close()
+	for _, path := range slices.SortedFunc(slices.Values(b.request.Policy.Protected), byFolder) {
 		if outer, ok := b.around(path); !ok || !outer.Writable || !outer.own() || b.lifted(path) {
 			continue
 		}
-		held, err := identify(path)
+		held, err := in.identify(path)
 		if err == nil {
 			err = b.between(path)
 		}
@@ -42,12 +46,17 @@ func (b *builder) protected() error {
 			return fmt.Errorf("%s cannot be protected: %w", strconv.Quote(path), err)
 		}
 		m := Mount{Path: path, Source: path, File: held.File, Root: held, Why: why("protecting", path)}
-		if stand != nil && !held.File && isEmpty(path) {
+		if stand != nil && !held.File && isEmpty(in.fd, filepath.Base(path)) {
 			m.Source, m.Root = stand.Path, stand
 		}
 		b.add(m)
 	}
 	return nil
+}
+
+// byFolder sorts folders before what is in them, and what is in one folder together.
+func byFolder(a, b string) int {
+	return cmp.Or(strings.Compare(filepath.Dir(a), filepath.Dir(b)), strings.Compare(a, b))
 }
 
 // gone reports whether an error of identify says that a path is absent, a link, or

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -44,15 +43,11 @@ func (b *builder) sockets() error {
 
 // bound is the kernel's list of the unix sockets of this network namespace.
 func bound() ([]byte, error) {
-	file, err := os.Open("/proc/net/unix")
+	list, err := listed("/proc/net/unix", maxList)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil, nil // no /proc, no unix sockets at all, or a host that shows them to nobody
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, maxList))
+	return list, err
 }
 
 // covered reports whether a path, as it is written, lies where nothing is shown
