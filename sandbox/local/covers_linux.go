@@ -3,7 +3,6 @@ package local
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -85,10 +84,8 @@ func (c *covers) place(policy sandbox.Policy) (release func(), absent, failed []
 	c.clear(policy.Lifted)
 	byFolder := map[string][]string{}
 	for _, path := range policy.Protected {
-		switch folder, ok, err := coverable(policy, path); {
-		case err != nil:
-			failed = append(failed, path)
-		case ok:
+		// What was granted is meant to be made.
+		if folder := filepath.Dir(path); policy.MayWrite(folder) && !policy.MayWrite(path) {
 			byFolder[folder] = append(byFolder[folder], filepath.Base(path))
 		}
 	}
@@ -126,26 +123,6 @@ func (c *covers) clear(lifted []string) {
 	}
 }
 
-// coverable reports whether a command could make a protected path, and in which
-// folder. A path that was granted is meant to be made. The error says that nobody
-// can tell what is there.
-func coverable(policy sandbox.Policy, path string) (folder string, ok bool, err error) {
-	folder = filepath.Dir(path)
-	if policy.MayWrite(path) || !policy.MayWrite(folder) {
-		return "", false, nil
-	}
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return folder, true, nil
-	case errors.Is(err, unix.ENOTDIR):
-		return "", false, nil
-	case err != nil:
-		return "", false, err
-	}
-	return folder, info.IsDir() || protect.CoverOf(path).File, nil
-}
-
 // cover makes what is missing in one folder. c.mu is held. key is empty if
 // nothing there is covered.
 func (c *covers) cover(folder string, names []string) (key string, made, missed []string) {
@@ -158,23 +135,20 @@ func (c *covers) cover(folder string, names []string) (key string, made, missed 
 		return "", nil, names
 	}
 	defer unix.Close(dir)
-	var absent []string
-	for _, name := range names {
-		var there unix.Stat_t
-		if unix.Fstatat(dir, name, &there, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT {
-			absent = append(absent, name)
-		}
+	coverable, absent, missed := sortOut(dir, folder, names)
+	if len(coverable) == 0 {
+		return "", nil, missed
 	}
 	key = fmt.Sprintf("%x-%x", st.Dev, st.Ino)
 	entry := c.held[key]
 	if entry == nil {
 		path := filepath.Join(c.dir, key)
 		if _, err := os.Lstat(path); len(absent) == 0 && err != nil {
-			return "", nil, nil // nobody covers anything here
+			return "", nil, missed // nobody covers anything here
 		}
 		journal, err := openJournal(path)
 		if err != nil {
-			return "", nil, absent
+			return "", nil, append(missed, absent...)
 		}
 		entry = &covered{folder: folder, journal: journal}
 		c.held[key] = entry
@@ -182,12 +156,33 @@ func (c *covers) cover(folder string, names []string) (key string, made, missed 
 	if entry.users++; entry.idle != nil {
 		entry.idle.Stop()
 	}
-	for _, name := range absent { // again, because another server may have removed some meanwhile
+	for _, name := range absent {
 		if !makeCover(entry.journal, dir, folder, name) {
 			missed = append(missed, name)
 		}
 	}
-	return key, entry.names(names), missed
+	return key, entry.names(coverable), missed
+}
+
+// sortOut tells which names in a folder are, or could be, those of covers, and
+// which of them do not exist. Of missed nobody can tell.
+func sortOut(dir int, folder string, names []string) (coverable, absent, missed []string) {
+	for _, name := range names {
+		var there unix.Stat_t
+		err := error(unix.EINTR)
+		for err == unix.EINTR {
+			err = unix.Fstatat(dir, name, &there, unix.AT_SYMLINK_NOFOLLOW)
+		}
+		switch {
+		case err == unix.ENOENT:
+			coverable, absent = append(coverable, name), append(absent, name)
+		case err != nil:
+			missed = append(missed, name)
+		case there.Mode&unix.S_IFMT == unix.S_IFDIR || protect.CoverOf(filepath.Join(folder, name)).File:
+			coverable = append(coverable, name)
+		}
+	}
+	return coverable, absent, missed
 }
 
 // openFolder holds a folder that no link leads to.
