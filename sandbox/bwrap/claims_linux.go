@@ -18,7 +18,7 @@ func (w *Wrapper) Claims(policy sandbox.Policy, namespaces bool) local.Claims {
 		}
 		return c
 	}
-	c := local.Claims{Version: p.version.String(), Layers: []string{"bwrap", "namespaces"}, Facets: view.Facets(policy)}
+	c := local.Claims{Version: p.version.String(), Layers: []string{"bwrap", "namespaces"}, Facets: view.Facets(policy, w.abi)}
 	if w.abi.Version > 0 {
 		c.Layers = append(c.Layers, "landlock")
 	}

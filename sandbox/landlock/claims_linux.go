@@ -27,7 +27,7 @@ func (w *Wrapper) Claims(policy sandbox.Policy, namespaces bool) local.Claims {
 	c := local.Claims{Version: fmt.Sprintf("ABI %d", w.abi.Version), Layers: []string{layerLandlock, layerSeccomp}}
 	if namespaces {
 		c.Layers = append([]string{layerNamespaces}, c.Layers...)
-		c.Facets = view.Facets(policy)
+		c.Facets = view.Facets(policy, w.abi)
 	} else {
 		c.Facets = w.outsideFacets(policy)
 		c.Remedies = []string{"allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns, or the container's seccomp profile)"}

@@ -60,7 +60,7 @@ type Engine struct {
 	sweeping sync.WaitGroup // the look for what dead servers left
 	starting sync.WaitGroup // commands being started; not added to once closed
 
-	unobservable string // why this kernel cannot tell an observer anything
+	kernel kernel
 
 	probes probes
 	quota  sandbox.SpillQuota // of the output of all runs on the disk
@@ -78,7 +78,7 @@ func New(wrapper Wrapper, o Options) (*Engine, error) {
 	if !filepath.IsAbs(o.StateDir) {
 		return nil, fmt.Errorf("the state folder %q is not an absolute path", o.StateDir)
 	}
-	e := &Engine{wrapper: wrapper, options: o, log: o.Log, sessions: map[string]*sessionSlot{}, unobservable: unobservable()}
+	e := &Engine{wrapper: wrapper, options: o, log: o.Log, sessions: map[string]*sessionSlot{}, kernel: thisKernel()}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}
@@ -274,7 +274,7 @@ func (e *Engine) visible(spec sandbox.Spec) []string {
 // launch executes a launch and returns once the command began.
 func (e *Engine) launch(spec sandbox.Spec, program resolved, l *Launch, s *session) (*run, error) {
 	var filter []unix.SockFilter
-	if e.options.Observer != nil && e.unobservable == "" && l.Facts.Mode.Confined() {
+	if e.options.Observer != nil && e.kernel.unobservable == "" && l.Facts.Mode.Confined() {
 		filter = e.options.Observer.Filter(l.isolated())
 	}
 	p, err := openPipes(spec.Stdin != nil)
@@ -294,7 +294,7 @@ func (e *Engine) launch(spec sandbox.Spec, program resolved, l *Launch, s *sessi
 	r := newRun(spec, l.Facts, sandbox.CaptureOptions{Quota: &e.quota})
 	r.leader = leader
 	r.writable = l.Writable
-	r.unobserved = e.unobservable
+	r.unobserved = e.kernel.unobservable
 	if l.guarded != nil {
 		r.guarded = l.guarded
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -70,15 +69,6 @@ func (s *Script) listen(filter []unix.SockFilter) Ref {
 // of a call that was seen (seccomp_unotify(2)): rename and its like would fail
 // with EINTR, which no program expects.
 const listenFlags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
-
-// unobservable says why no command can be observed on this kernel; empty if it
-// can be. A kernel looks at the flags before it misses the filter.
-var unobservable = sync.OnceValue(func() string {
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listenFlags, 0); errno != unix.EINVAL {
-		return ""
-	}
-	return "this kernel cannot show refused operations without disturbing the command (Linux 5.19 and newer can)"
-})
 
 // handOverTime bounds how long a runner may take to get ready.
 const handOverTime = 15 * time.Second

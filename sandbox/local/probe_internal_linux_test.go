@@ -42,6 +42,37 @@ func TestNamespacesAreNotGivenUp(t *testing.T) {
 	}
 }
 
+// What is asked of the kernel agrees with its version, which is at least 5.11
+// where anything of this package can be tested.
+func TestThisKernel(t *testing.T) {
+	var major, minor int
+	if _, err := fmt.Sscanf(release(), "%d.%d", &major, &minor); err != nil {
+		t.Fatalf("%q: %v", release(), err)
+	}
+	k := thisKernel()
+	if k.unfit != "" {
+		t.Errorf("Linux %d.%d: %s", major, minor, k.unfit)
+	}
+	if old := major < 5 || major == 5 && minor < 19; old != (k.unobservable != "") {
+		t.Errorf("Linux %d.%d: %q", major, minor, k.unobservable)
+	}
+}
+
+// On a kernel that can start nothing the cause is told, and nothing is tried.
+func TestKernelTooOld(t *testing.T) {
+	w := &countingWrapper{}
+	e, err := New(w, Options{StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	e.kernel.unfit = "it is too old"
+	report := e.Probe(t.Context())
+	if report.Usable || report.Reason != "it is too old" || len(report.Remedies) == 0 || w.wrapped != 0 {
+		t.Errorf("tried %d times: %+v", w.wrapped, report)
+	}
+}
+
 func TestPassingFailures(t *testing.T) {
 	for errno, want := range map[syscall.Errno]bool{
 		syscall.EMFILE: true, syscall.ENOMEM: true, syscall.EAGAIN: true,

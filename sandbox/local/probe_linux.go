@@ -115,6 +115,10 @@ func (e *Engine) verdict(ctx context.Context, policy sandbox.Policy) (verdict, e
 // try probes with namespaces, then without.
 func (e *Engine) try(ctx context.Context, key probeKey) (verdict, error) {
 	policy := key.policy()
+	if e.kernel.unfit != "" {
+		return verdict{}, &sandbox.UnavailableError{Mode: key.mode, Detail: e.kernel.unfit,
+			Remedies: []string{"boot a newer kernel: 5.13 has the first Landlock, 5.19 shows what a sandbox refused, 6.12 has all that confine uses"}}
+	}
 	var reasons []string
 	advice := []string{"allow unprivileged user namespaces for confine, or boot a kernel with Landlock (5.13 or newer)"}
 	for _, namespaces := range []bool{true, false} {

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -112,7 +111,7 @@ func launches(t *testing.T, f *runnerFixture) map[string]func(*testing.T, sandbo
 func TestKernelWithoutObservation(t *testing.T) {
 	f := newRunnerFixture(t)
 	f.engine.options.Observer = &mkdirObserver{may: func(int) bool { t.Error("the observer was asked"); return true }}
-	f.engine.unobservable = "too old"
+	f.engine.kernel.unobservable = "too old"
 	for name, launch := range launches(t, f) {
 		t.Run(name, func(t *testing.T) {
 			r := launch(t, f.spec(`d=$(mktemp -u ./XXXXXX); mkdir $d`))
@@ -124,21 +123,6 @@ func TestKernelWithoutObservation(t *testing.T) {
 				t.Errorf("the observation is %+v", result.Observation)
 			}
 		})
-	}
-}
-
-// TestUnobservable compares what is asked of the kernel with its version.
-func TestUnobservable(t *testing.T) {
-	var name unix.Utsname
-	if err := unix.Uname(&name); err != nil {
-		t.Fatal(err)
-	}
-	var major, minor int
-	if _, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor); err != nil {
-		t.Fatal(err)
-	}
-	if old := major < 5 || major == 5 && minor < 19; old != (unobservable() != "") {
-		t.Errorf("Linux %d.%d: %q", major, minor, unobservable())
 	}
 }
 
