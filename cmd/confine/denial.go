@@ -58,7 +58,7 @@ func describe(d sandbox.Denial) string {
 	}
 	text := d.Op
 	if object != "" {
-		text += " " + object
+		text += " " + printable(object) // on one line, whatever is in it
 	}
 	if d.Errno != "" {
 		text += " (" + d.Errno + ")"
@@ -97,7 +97,7 @@ func wideningHint(result proto.RunResult, workspace string) string {
 	// Not only what may be asked for: who types a command may name any mode.
 	mode := helpfulMode(result, result.Sandbox.Mode.WiderModes(), workspace)
 	if mode == sandbox.WorkspaceWrite {
-		return fmt.Sprintf("to let the command write below %s, run it again with --mode %s", workspace, mode)
+		return fmt.Sprintf("to let the command write below %s, run it again with --mode %s", printable(workspace), mode)
 	}
 	return fmt.Sprintf("to run the command without a sandbox, if you trust it, run it again with --mode %s", mode)
 }

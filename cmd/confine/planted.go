@@ -16,6 +16,6 @@ func printPlanted(result proto.RunResult) {
 			printNote("and %d more", len(result.Sandbox.Planted)-i)
 			break
 		}
-		printNote("made or changed during the run, and used by programs outside by themselves: %s", path)
+		printNote("made or changed during the run, and used by programs outside by themselves: %s", printable(path))
 	}
 }

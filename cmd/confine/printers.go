@@ -10,7 +10,8 @@ package main
 //     without a final full stop;
 //   - text that came from elsewhere (paths, commands, messages of the system) is
 //     printed with control and direction-changing characters escaped, so that
-//     it can neither hide nor imitate what confine says.
+//     it can neither hide nor imitate what confine says; names in a sentence
+//     are escaped by whoever puts them in, since here a new line is a new line.
 //
 // The one exception is the output of a command, which passes byte for byte, as
 // it would without confine.

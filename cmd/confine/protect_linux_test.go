@@ -88,8 +88,9 @@ func (a *asker) run(command string) proto.RunResult {
 	return a.result()
 }
 
-// again runs a command once more with what its result advised.
-func (a *asker) again(r proto.RunResult) proto.RunResult {
+// again runs a command once more with what its result advised. The question must
+// name that, as shown or, if nothing is, as it is.
+func (a *asker) again(r proto.RunResult, shown ...string) proto.RunResult {
 	a.t.Helper()
 	a.request(proto.MethodRequestEscalation, proto.EscalationParams{RunID: r.RunID, Additional: r.Escalation.Additional, Justification: "x"})
 	asked := a.await(func(m map[string]json.RawMessage) bool {
@@ -99,9 +100,12 @@ func (a *asker) again(r proto.RunResult) proto.RunResult {
 	if err := json.Unmarshal(asked["params"], &q); err != nil {
 		a.t.Fatalf("%v: %s", err, asked["error"])
 	}
-	for _, path := range r.Escalation.Additional.Write {
-		if !strings.Contains(fmt.Sprint(q), path) {
-			a.t.Errorf("the question does not name %s: %+v", path, q)
+	if len(shown) == 0 {
+		shown = r.Escalation.Additional.Write
+	}
+	for _, path := range shown {
+		if !strings.Contains(q.Text, "«"+path+"»") {
+			a.t.Errorf("the question does not name %s: %s", path, q.Text)
 		}
 	}
 	a.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":%q}}}`, asked["id"], q.Options[1].OptionID))
