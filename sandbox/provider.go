@@ -104,6 +104,10 @@ type Process interface {
 	// not wait and may be called again.
 	Cancel()
 
+	// Provider names what confines the command: of several, the one that does;
+	// ProviderNone if nothing does, whatever was asked for.
+	Provider() string
+
 	// Output gives access to what was captured so far.
 	Output(Stream) *Capture
 }

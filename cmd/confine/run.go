@@ -156,6 +156,10 @@ func (r *runner) run() (int, error) {
 	if r.options.json {
 		return r.status(result), printJSON(result)
 	}
+	if s := result.Sandbox; s != nil && s.Provider == sandbox.ProviderNone {
+		printNote("nothing confined this command: no provider could enforce mode %s, and on_unavailable is \"run-unconfined\"", s.Mode)
+		printHint("run `confine doctor` to see why")
+	}
 	if !denied(result) || r.interrupts.signal() != nil {
 		return r.status(result), refusal(result)
 	}

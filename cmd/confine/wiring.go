@@ -108,10 +108,7 @@ func (w *wiring) close() error {
 // harden protects this process before it starts any other. What the settings say of
 // privileges beats their mode.
 func (w *wiring) harden(origin string, log *slog.Logger) *harden.Hardening {
-	mayGain, source := harden.Privileges(w.settings.Mode == sandbox.DangerFullAccess, "")
-	if wanted := w.settings.NoNewPrivs; wanted != nil {
-		mayGain, source = !*wanted, origin
-	}
+	mayGain, source := harden.Privileges(w.settings.Mode == sandbox.DangerFullAccess, w.settings.NoNewPrivs, origin)
 	return harden.Apply(harden.Options{MayGain: mayGain, Source: source, Log: log})
 }
 

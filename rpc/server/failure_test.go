@@ -172,3 +172,20 @@ func TestWhatIsNotRecordedDoesNotRun(t *testing.T) {
 		}
 	})
 }
+
+// TestARunNamesWhatConfinesIt: a provider may leave a command to another one, or
+// to nothing, and a run that goes on says so before its result does.
+func TestARunNamesWhatConfinesIt(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := open(t, func(o *server.Options) { o.Settings.Confined = renamed{sandboxtest.NewFake(sandbox.ProviderNone)} })
+		r := w.run(proto.RunCommandParams{Command: "server", Background: true})
+		if r.Status != proto.StatusRunning || r.Sandbox == nil || r.Sandbox.Provider != sandbox.ProviderNone {
+			t.Errorf("status %s, sandbox %+v", r.Status, r.Sandbox)
+		}
+	})
+}
+
+// renamed is a provider with another's name.
+type renamed struct{ *sandboxtest.Fake }
+
+func (renamed) Name() string { return sandbox.ProviderLandlock }

@@ -93,7 +93,7 @@ func (c *client) sandboxFacts(p plan, f facts) *proto.SandboxFacts {
 	}
 	s.SkippedRoots = p.want.Skipped
 	if f.ending == nil || !f.ending.ran {
-		s.Provider = p.settings.Confined.Name()
+		s.Provider = f.process.Provider()
 		return s
 	}
 	ran := f.ending.result

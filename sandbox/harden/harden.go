@@ -17,7 +17,7 @@ type Options struct {
 	// whatever this process starts. Nothing can take the flag away later.
 	MayGain bool
 
-	// Source is who decided MayGain; empty means SourceDefault. See Privileges.
+	// Source is who decided MayGain; empty means SourceDefault (Privileges).
 	Source string
 
 	// Log is told each failure; nil discards.
@@ -51,20 +51,16 @@ type Control[T comparable] struct {
 // Held reports whether the kernel says what is wanted.
 func (c Control[T]) Held() bool { return c.Wanted == nil || c.Value != nil && *c.Value == *c.Wanted }
 
-// Who can decide what is wanted.
+// Who decides what is wanted, if the settings do not.
 const (
-	SourceDefault     = "default"
-	SourceFullAccess  = `sandbox_mode = "danger-full-access"`
-	SourceEnvironment = EnvNoNewPrivs
+	SourceDefault    = "default"
+	SourceFullAccess = `sandbox_mode = "danger-full-access"`
 )
 
-// EnvNoNewPrivs beats the mode in both directions. Empty or blank it counts as
-// not set, because a variable that was exported by mistake must not take a
-// protection away.
-const EnvNoNewPrivs = "CONFINE_NO_NEW_PRIVS"
-
-// ParseNoNewPrivs reads a value of EnvNoNewPrivs: 0, false, no, off and disabled, in
-// any case, mean no. Everything else means yes, mistakes in typing too.
+// ParseNoNewPrivs reads a value of the variable CONFINE_NO_NEW_PRIVS: 0, false, no, off
+// and disabled, in any case, mean no. Empty or blank it counts as not given, because a
+// variable that was exported by mistake must not take a protection away. Everything
+// else means yes, mistakes in typing too.
 func ParseNoNewPrivs(value string) (wanted, given bool) {
 	switch strings.ToLower(strings.TrimSpace(value)) {
 	case "":
@@ -75,14 +71,15 @@ func ParseNoNewPrivs(value string) (wanted, given bool) {
 	return true, true
 }
 
-// Privileges decides about no_new_privs: what the variable says, else the mode that
-// confine was started with. Only full access leaves the flag out. The flag cannot be
-// taken back, so a mode that is granted later changes nothing.
-func Privileges(fullAccess bool, variable string) (mayGain bool, source string) {
-	if wanted, given := ParseNoNewPrivs(variable); given {
-		return !wanted, SourceEnvironment
-	}
-	if fullAccess {
+// Privileges decides about no_new_privs: what the settings say (nil: nothing), set at
+// origin, else the mode that confine was started with. Only full access leaves the
+// flag out. The flag cannot be taken back, so a mode that is granted later changes
+// nothing.
+func Privileges(fullAccess bool, noNewPrivs *bool, origin string) (mayGain bool, source string) {
+	switch {
+	case noNewPrivs != nil:
+		return !*noNewPrivs, origin
+	case fullAccess:
 		return true, SourceFullAccess
 	}
 	return false, SourceDefault

@@ -7,33 +7,45 @@ import (
 	"github.com/confine-dev/confine/sandbox/harden"
 )
 
-// TestPrecedence: the variable beats the mode in both directions, an empty one is
-// none, and a mistake in it protects.
+// TestVariable: an empty one is none, and a mistake in it protects.
+func TestVariable(t *testing.T) {
+	const no, yes, none = "no", "yes", "none"
+	for value, want := range map[string]string{
+		"": none, " \t": none,
+		"0": no, "false": no, "No": no, " OFF ": no, "Disabled": no,
+		"1": yes, "true": yes, "yes": yes, "false-ish": yes, "0x0": yes, "00": yes, "n": yes,
+	} {
+		got := none
+		if wanted, given := harden.ParseNoNewPrivs(value); given && wanted {
+			got = yes
+		} else if given {
+			got = no
+		}
+		if got != want {
+			t.Errorf("%q means %s, want %s", value, got, want)
+		}
+	}
+}
+
+// TestPrecedence: what is set beats the mode, in both directions.
 func TestPrecedence(t *testing.T) {
+	yes, no := true, false
 	for _, test := range []struct {
 		fullAccess bool
-		variable   string
+		set        *bool
 		mayGain    bool
 		source     string
 	}{
-		{false, "", false, "default"},
-		{true, "", true, `sandbox_mode = "danger-full-access"`},
-		{true, " \t", true, `sandbox_mode = "danger-full-access"`},
-		{false, " ", false, "default"},
-		{true, "1", false, "CONFINE_NO_NEW_PRIVS"},
-		{true, "yes", false, "CONFINE_NO_NEW_PRIVS"},
-		{true, "false-ish", false, "CONFINE_NO_NEW_PRIVS"},
-		{true, "0x0", false, "CONFINE_NO_NEW_PRIVS"},
-		{false, "0", true, "CONFINE_NO_NEW_PRIVS"},
-		{false, "false", true, "CONFINE_NO_NEW_PRIVS"},
-		{false, " OFF ", true, "CONFINE_NO_NEW_PRIVS"},
-		{false, "No", true, "CONFINE_NO_NEW_PRIVS"},
-		{false, "Disabled", true, "CONFINE_NO_NEW_PRIVS"},
+		{false, nil, false, "default"},
+		{true, nil, true, `sandbox_mode = "danger-full-access"`},
+		{true, &yes, false, "somewhere"},
+		{false, &yes, false, "somewhere"},
+		{true, &no, true, "somewhere"},
+		{false, &no, true, "somewhere"},
 	} {
-		mayGain, source := harden.Privileges(test.fullAccess, test.variable)
+		mayGain, source := harden.Privileges(test.fullAccess, test.set, "somewhere")
 		if mayGain != test.mayGain || source != test.source {
-			t.Errorf("full access %v, variable %q: got %v by %s, want %v by %s",
-				test.fullAccess, test.variable, mayGain, source, test.mayGain, test.source)
+			t.Errorf("%+v: got %v by %s", test, mayGain, source)
 		}
 	}
 }

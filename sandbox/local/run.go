@@ -271,6 +271,14 @@ func (r *run) Wait() (sandbox.Result, error) {
 	return r.result, r.err
 }
 
+// Provider implements sandbox.Process.
+func (r *run) Provider() string {
+	if r.facts.Provider == "" {
+		return sandbox.ProviderNone
+	}
+	return r.facts.Provider
+}
+
 // Done implements sandbox.Process.
 func (r *run) Done() <-chan struct{} { return r.done }
 

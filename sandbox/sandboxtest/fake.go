@@ -266,6 +266,9 @@ func newFakeProcess(spec sandbox.Spec, facts sandbox.Facts) *FakeProcess {
 	return p
 }
 
+// Provider is the name of the fake that began it.
+func (p *FakeProcess) Provider() string { return p.facts.Provider }
+
 // Print makes the command print; after its end it does nothing.
 func (p *FakeProcess) Print(stream sandbox.Stream, data string) {
 	p.printing.Lock()
