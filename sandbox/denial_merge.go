@@ -8,13 +8,15 @@ import "slices"
 // executing, a message is the only evidence.
 //
 // A denial in a place of housekeeping, and of a hard link from one place to
-// another, is marked Incidental unless a message names the path, which mentioned
-// tells: the program did without.
-func MergeDenials(seen, said []Denial, o Observation, h Housekeeping, mentioned func(path string) bool) []Denial {
+// another, is marked Incidental unless a message names the path: the program did
+// without. So is one of an operation without effect, if the command succeeded: git
+// writes its configuration anew even where nothing of it changes.
+func MergeDenials(seen, said []Denial, o Observation, c Circumstances) []Denial {
 	merged := slices.Clone(seen)
-	for i := range merged {
-		copies := merged[i].Op == opLink && merged[i].Errno == "EXDEV" // as everybody does who links to save space
-		merged[i].Incidental = (copies || h.Holds(merged[i].Path)) && !mentioned(merged[i].Path)
+	for i, d := range merged {
+		copies := d.Op == opLink && d.Errno == "EXDEV" // as everybody does who links to save space
+		without := (copies || c.Holds(d.Path)) && !c.Mentioned(d.Path)
+		merged[i].Incidental = without || d.Idle && c.Succeeded
 	}
 	for _, d := range said {
 		if o.State == ObservedFully && !onlySaid(d.Op) || covered(d, seen) {
@@ -26,6 +28,13 @@ func MergeDenials(seen, said []Denial, o Observation, h Housekeeping, mentioned 
 		merged = append(merged, d)
 	}
 	return merged
+}
+
+// Circumstances tell which denials did not matter to a command.
+type Circumstances struct {
+	Housekeeping
+	Mentioned func(path string) bool // whether a message names a path
+	Succeeded bool                   // the command ended with status 0
 }
 
 // Matter reports whether one of the denials is more than incidental.

@@ -9,13 +9,15 @@ func TestMergeDenials(t *testing.T) {
 	seen := func(op, path string) Denial { return Denial{Op: op, Path: path, Evidence: Observed, Count: 1} }
 	said := func(op, path string) Denial { return Denial{Op: op, Path: path, Evidence: Stderr, Count: 2} }
 	address := func(e Evidence) Denial { return Denial{Op: opConnect, Address: "192.0.2.1:443", Evidence: e, Count: 1} }
-	h := Housekeeping{Home: "/home/u"}
+	idle := seen(opRename, "/w/.git/config")
+	idle.Idle = true
 	for name, test := range map[string]struct {
 		seen, said []Denial
 		state      ObservationState
 		want       []Denial
 		incidental []bool
 		matter     bool
+		succeeded  bool
 	}{
 		"nothing":                   {state: ObservedFully},
 		"what was seen stands":      {seen: []Denial{seen(opCreate, "/a")}, state: ObservedFully, want: []Denial{seen(opCreate, "/a")}, matter: true},
@@ -23,9 +25,11 @@ func TestMergeDenials(t *testing.T) {
 		"but of reading they do":    {said: []Denial{said(opRead, "/a"), said(opExec, "/b")}, state: ObservedFully, want: []Denial{said(opRead, "/a"), said(opExec, "/b")}, matter: true},
 		"or if somebody was absent": {seen: []Denial{seen(opCreate, "/a")}, said: []Denial{said(opWrite, "/a"), said(opWrite, "/b")}, state: ObservedPartly,
 			want: []Denial{seen(opCreate, "/a"), said(opWrite, "/b")}, matter: true},
-		"nobody looked":           {said: []Denial{said(opWrite, "/a")}, state: NotObserved, want: []Denial{said(opWrite, "/a")}, matter: true},
-		"an address is one place": {seen: []Denial{address(Observed)}, said: []Denial{address(Stderr)}, state: ObservedPartly, want: []Denial{address(Observed)}, matter: true},
-		"a cache does not matter": {seen: []Denial{seen(opCreate, "/home/u/.cache/x")}, state: ObservedFully, want: []Denial{seen(opCreate, "/home/u/.cache/x")}, incidental: []bool{true}},
+		"nobody looked":                             {said: []Denial{said(opWrite, "/a")}, state: NotObserved, want: []Denial{said(opWrite, "/a")}, matter: true},
+		"an address is one place":                   {seen: []Denial{address(Observed)}, said: []Denial{address(Stderr)}, state: ObservedPartly, want: []Denial{address(Observed)}, matter: true},
+		"a cache does not matter":                   {seen: []Denial{seen(opCreate, "/home/u/.cache/x")}, state: ObservedFully, want: []Denial{seen(opCreate, "/home/u/.cache/x")}, incidental: []bool{true}},
+		"what would change nothing does not matter": {seen: []Denial{idle}, state: ObservedFully, want: []Denial{idle}, incidental: []bool{true}, succeeded: true},
+		"unless the command failed":                 {seen: []Denial{idle}, state: ObservedFully, want: []Denial{idle}, matter: true},
 		"unless it is spoken of": {seen: []Denial{seen(opCreate, "/home/u/.cache/x")}, said: []Denial{said(opWrite, "/home/u/.cache/x")}, state: ObservedFully,
 			want: []Denial{seen(opCreate, "/home/u/.cache/x")}, matter: true},
 	} {
@@ -35,7 +39,7 @@ func TestMergeDenials(t *testing.T) {
 		mentioned := func(path string) bool {
 			return slices.ContainsFunc(test.said, func(d Denial) bool { return d.Path == path })
 		}
-		got := MergeDenials(test.seen, test.said, Observation{State: test.state}, h, mentioned)
+		got := MergeDenials(test.seen, test.said, Observation{State: test.state}, Circumstances{Housekeeping{Home: "/home/u"}, mentioned, test.succeeded})
 		if !slices.Equal(got, test.want) || Matter(got) != test.matter {
 			t.Errorf("%s: merged to %+v, matter %t", name, got, Matter(got))
 		}

@@ -112,6 +112,11 @@ type Denial struct {
 	Count    int      `json:"count"` // how many times it was seen; at least 1
 
 	// Incidental means that the program did without: a cache, a history or
-	// statistics of its own (Housekeeping). Such a denial alone makes no run denied.
+	// statistics of its own (Housekeeping), or an Idle operation. Such a denial alone
+	// makes no run denied.
 	Incidental bool `json:"incidental,omitempty"`
+
+	// Idle means that the operation would have changed nothing: a file was to be
+	// replaced by one with the same content.
+	Idle bool `json:"-"`
 }

@@ -33,7 +33,7 @@ func HousekeepingOf(env []string) Housekeeping {
 
 // housekeeping are files and folders in a home folder.
 var housekeeping = []string{
-	".config/go/telemetry",
+	".config/go/telemetry", ".config/procps",
 	".npm/_logs", ".npm/_cacache", ".npm/_update-notifier-last-checked",
 	".cargo/.package-cache", ".cargo/.package-cache-mutate", ".cargo/.global-cache",
 	".bash_history", ".python_history", ".node_repl_history", ".sqlite_history", ".psql_history", ".lesshst", ".wget-hsts", ".viminfo",

@@ -232,7 +232,7 @@ func TestOrdinaryGit(t *testing.T) {
 				"git status && git log --oneline && git diff",
 				"echo a > a && git add a && git commit -qm a && git switch -q -c topic && echo b > b && git add b && git commit -qm b",
 				"git switch -q main && echo c > c && git add c && git commit -qm c && git merge -q --no-edit topic",
-				"git switch -q topic && git rebase -q main && git branch -d topic 2>/dev/null; git switch -q main && git tag v1",
+				"git switch -q topic && git rebase -q main && git switch -q main && git merge -q topic && git branch -d topic && git tag v1",
 				"echo more >> a && echo new > new && git stash -q -u && test ! -e new && git stash pop -q && test -e new",
 				"git clean -qfd && git checkout -q a && test ! -e new && test -z \"$(git status --porcelain)\"",
 				"echo p > p && git add p && git commit -qm p && git format-patch -q -1 -o patches && git reset -q --hard HEAD~1 && git am -q patches/* && rm -r patches",

@@ -259,8 +259,11 @@ func (r *run) denials(end ending, known bool) (made []string) {
 	}
 	said := r.scanner.Denials(sandbox.DenialContext{Policy: r.spec.Policy, Dir: r.spec.Dir,
 		ExitCode: end.code, Signal: r.result.Signal, Writable: r.writable})
-	r.result.Denials = sandbox.MergeDenials(seen, said, r.result.Observation, sandbox.HousekeepingOf(r.spec.Env),
-		func(path string) bool { return r.scanner.Mentions(path, r.spec.Dir) })
+	r.result.Denials = sandbox.MergeDenials(seen, said, r.result.Observation, sandbox.Circumstances{
+		Housekeeping: sandbox.HousekeepingOf(r.spec.Env),
+		Mentioned:    func(path string) bool { return r.scanner.Mentions(path, r.spec.Dir) },
+		Succeeded:    end.code == 0 && r.result.Signal == "",
+	})
 	r.result.Denied = sandbox.Matter(r.result.Denials)
 	return made
 }

@@ -35,7 +35,9 @@ func (d what) size() int { return len(d.op) + len(d.path) + len(d.address) + len
 func (r *record) add(d sandbox.Denial) {
 	key := keyOf(&d)
 	if known := r.byWhat[key]; known != nil {
-		known.Value.(*sandbox.Denial).Count++
+		k := known.Value.(*sandbox.Denial)
+		k.Count++
+		k.Idle = k.Idle && d.Idle
 		r.order.MoveToBack(known)
 		return
 	}

@@ -1,6 +1,12 @@
 package observe
 
-import "golang.org/x/sys/unix"
+import (
+	"bytes"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
 
 // Operations, as sandbox.Denial names them.
 const (
@@ -130,6 +136,38 @@ func renameFails(flags int, from, to *place) bool {
 	}
 	// The same file under another name: nothing happens, and that succeeds.
 	return flags&unix.RENAME_NOREPLACE != 0 || from.isFolder() != to.isFolder() || same(&from.stat, &to.stat)
+}
+
+// maxCompared is how long files may be that are compared: those of a repository's
+// configuration are short.
+const maxCompared = 64 << 10
+
+// idle reports whether a request replaces a file by one with the same content.
+func idle(r request, from, to *place) bool {
+	if r.kind != renaming || r.flags&unix.RENAME_EXCHANGE != 0 || !to.exists() {
+		return false
+	}
+	old, ok := content(to)
+	if !ok {
+		return false
+	}
+	put, ok := content(from)
+	return ok && bytes.Equal(old, put)
+}
+
+// content reads a short regular file. It waits for nobody.
+func content(p *place) ([]byte, bool) {
+	if p.kind() != unix.S_IFREG {
+		return nil, false
+	}
+	fd, err := unix.Open(ownDescriptor(p.object), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, false
+	}
+	file := os.NewFile(uintptr(fd), "")
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxCompared+1))
+	return text, err == nil && len(text) <= maxCompared
 }
 
 func isDevice(mode uint32) bool { return mode == unix.S_IFCHR || mode == unix.S_IFBLK }

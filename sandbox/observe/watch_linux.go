@@ -260,7 +260,7 @@ func (w *watch) files(tid int, r request, first, second, attr string) (found []s
 	}
 	for _, f := range refused {
 		if path, ok := f.at.path(); ok {
-			found = append(found, sandbox.Denial{Op: f.op, Path: path, Errno: unix.ErrnoName(f.errno)})
+			found = append(found, sandbox.Denial{Op: f.op, Path: path, Errno: unix.ErrnoName(f.errno), Idle: f.errno == unix.EBUSY && idle(r, from, to)})
 		}
 	}
 	return found
