@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"maps"
 	"runtime"
 	"slices"
@@ -50,7 +51,7 @@ func Environment(host []string, request map[string]string) (env, dropped []strin
 			vars[name] = value
 		}
 	}
-	splitLocale(vars)
+	speakEnglish(vars)
 	for name, value := range overrides {
 		deleteFold(vars, name)
 		vars[name] = value
@@ -88,7 +89,6 @@ var overrides = map[string]string{
 	"MANPAGER":            "cat",
 	"GIT_TERMINAL_PROMPT": "0",
 	"GCM_INTERACTIVE":     "never", // git's credential manager opens windows
-	"LC_MESSAGES":         "C",     // denials are read from messages
 }
 
 // serverOnly describe the server's own shell and would lie to the command, so
@@ -101,16 +101,29 @@ var localeCategories = []string{
 	"LC_NAME", "LC_NUMERIC", "LC_PAPER", "LC_TELEPHONE", "LC_TIME",
 }
 
-// splitLocale makes room for an LC_MESSAGES of our own: LC_ALL would beat it,
-// so its value moves to the other categories, and LANGUAGE goes.
-func splitLocale(vars map[string]string) {
+// speakEnglish makes programs word messages in English, since denials are read from
+// them. Where they do so anyway nothing is changed: compilers' caches take another
+// locale for another command. Elsewhere LC_ALL, which would beat our LC_MESSAGES,
+// moves to the other categories.
+func speakEnglish(vars map[string]string) {
+	delete(vars, "LANGUAGE")
+	if isEnglish(cmp.Or(vars["LC_ALL"], vars["LC_MESSAGES"], vars["LANG"])) {
+		return
+	}
 	if all := vars["LC_ALL"]; all != "" {
 		for _, category := range localeCategories {
 			vars[category] = all
 		}
 	}
 	delete(vars, "LC_ALL")
-	delete(vars, "LANGUAGE")
+	vars["LC_MESSAGES"] = "C"
+}
+
+// isEnglish reports whether messages in a locale are English. No locale is C.
+func isEnglish(locale string) bool {
+	language, _, _ := strings.Cut(locale, ".")
+	language, _, _ = strings.Cut(language, "_")
+	return slices.Contains([]string{"", "C", "POSIX", "en"}, language)
 }
 
 // cutEntry splits an entry at its first =. On Windows a name may begin with

@@ -100,7 +100,7 @@ func TestEnvironmentLeavesOutTheServersShell(t *testing.T) {
 func TestEnvironmentOverrides(t *testing.T) {
 	want := map[string]string{
 		"NO_COLOR": "1", "TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "MANPAGER": "cat",
-		"GIT_TERMINAL_PROMPT": "0", "GCM_INTERACTIVE": "never", "LC_MESSAGES": "C",
+		"GIT_TERMINAL_PROMPT": "0", "GCM_INTERACTIVE": "never",
 	}
 	vars, dropped := environment(t, []string{"TERM=xterm-256color", "PAGER=less", "GIT_PAGER=delta"}, nil)
 	if !maps.Equal(vars, want) || len(dropped) != 0 {
@@ -117,8 +117,14 @@ func TestEnvironmentLocale(t *testing.T) {
 		{"all is split", []string{"LC_ALL=de_DE.UTF-8", "LC_TIME=fr_FR.UTF-8", "LANG=es_ES.UTF-8"}, nil, map[string]string{
 			"LC_ALL": "", "LC_MESSAGES": "C", "LC_CTYPE": "de_DE.UTF-8", "LC_TIME": "de_DE.UTF-8", "LC_COLLATE": "de_DE.UTF-8",
 			"LC_NUMERIC": "de_DE.UTF-8", "LC_MONETARY": "de_DE.UTF-8", "LANG": "es_ES.UTF-8"}},
-		{"an empty all means none", []string{"LC_ALL=", "LC_CTYPE=C.UTF-8"}, nil, map[string]string{
-			"LC_ALL": "", "LC_MESSAGES": "C", "LC_CTYPE": "C.UTF-8", "LC_TIME": ""}},
+		{"an empty all means none", []string{"LC_ALL=", "LC_CTYPE=C.UTF-8", "LANG=fr_FR"}, nil, map[string]string{
+			"LC_ALL": "", "LC_MESSAGES": "C", "LC_CTYPE": "C.UTF-8", "LC_TIME": "", "LANG": "fr_FR"}},
+		{"English stays as it is", []string{"LC_ALL=en_GB.UTF-8", "LANG=fr_FR.UTF-8"}, nil, map[string]string{
+			"LC_ALL": "en_GB.UTF-8", "LC_MESSAGES": "", "LC_CTYPE": "", "LANG": "fr_FR.UTF-8"}},
+		{"so does C", []string{"LANG=C.UTF-8"}, nil, map[string]string{"LC_ALL": "", "LC_MESSAGES": "", "LANG": "C.UTF-8"}},
+		{"so do English messages", []string{"LC_MESSAGES=en_US", "LANG=fr_FR.UTF-8"}, nil, map[string]string{"LC_MESSAGES": "en_US", "LC_ALL": ""}},
+		{"so does nothing", nil, nil, map[string]string{"LC_MESSAGES": "", "LANG": ""}},
+		{"other languages are not English", []string{"LANG=enm", "LANGUAGE=ja"}, nil, map[string]string{"LC_MESSAGES": "C", "LANGUAGE": ""}},
 		{"language alone", []string{"LANG=ja_JP.UTF-8", "LANGUAGE=ja:de", "LC_MESSAGES=ja_JP.UTF-8"}, nil, map[string]string{
 			"LANG": "ja_JP.UTF-8", "LANGUAGE": "", "LC_MESSAGES": "C", "LC_CTYPE": ""}},
 		{"the request is obeyed", []string{"LC_ALL=de_DE.UTF-8"}, []string{"LC_ALL=fr_FR.UTF-8", "LANGUAGE=fr"}, map[string]string{
