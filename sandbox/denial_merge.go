@@ -7,15 +7,15 @@ import "slices"
 // not the sandbox's doing. Only of what no observer looks at, reading and
 // executing, a message is the only evidence.
 //
-// A denial in a place of housekeeping, and of a hard link from one place to
-// another, is marked Incidental unless a message names the path: the program did
-// without. So is one of an operation without effect, if the command succeeded: git
+// A denial in a place of housekeeping, of a hard link from one place to another, and
+// of a look at routes is marked Incidental unless a message names the path: the program
+// did without. So is one of an operation without effect, if the command succeeded: git
 // writes its configuration anew even where nothing of it changes.
 func MergeDenials(seen, said []Denial, o Observation, c Circumstances) []Denial {
 	merged := slices.Clone(seen)
 	for i, d := range merged {
 		copies := d.Op == opLink && d.Errno == "EXDEV" // as everybody does who links to save space
-		without := (copies || c.Holds(d.Path)) && !c.Mentioned(d.Path)
+		without := (copies || looksForRoute(d) || c.Holds(d.Path)) && !c.Mentioned(d.Path)
 		merged[i].Incidental = without || d.Idle && c.Succeeded
 	}
 	for _, d := range said {
@@ -35,6 +35,13 @@ type Circumstances struct {
 	Housekeeping
 	Mentioned func(path string) bool // whether a message names a path
 	Succeeded bool                   // the command ended with status 0
+}
+
+// looksForRoute reports whether a program only asked if there is a way to the
+// internet, by connecting a datagram socket, which sends nothing. Chromium does, to
+// this address, whatever it is to show.
+func looksForRoute(d Denial) bool {
+	return d.Op == opConnect && (d.Address == "[2001:4860:4860::8888]:443" || d.Address == "[2001:4860:4860::8888]:53")
 }
 
 // Matter reports whether one of the denials is more than incidental.

@@ -11,6 +11,7 @@ func TestMergeDenials(t *testing.T) {
 	address := func(e Evidence) Denial { return Denial{Op: opConnect, Address: "192.0.2.1:443", Evidence: e, Count: 1} }
 	idle := seen(opRename, "/w/.git/config")
 	idle.Idle = true
+	route := Denial{Op: opConnect, Address: "[2001:4860:4860::8888]:443", Evidence: Observed, Count: 1}
 	for name, test := range map[string]struct {
 		seen, said []Denial
 		state      ObservationState
@@ -28,6 +29,7 @@ func TestMergeDenials(t *testing.T) {
 		"nobody looked":                             {said: []Denial{said(opWrite, "/a")}, state: NotObserved, want: []Denial{said(opWrite, "/a")}, matter: true},
 		"an address is one place":                   {seen: []Denial{address(Observed)}, said: []Denial{address(Stderr)}, state: ObservedPartly, want: []Denial{address(Observed)}, matter: true},
 		"a cache does not matter":                   {seen: []Denial{seen(opCreate, "/home/u/.cache/x")}, state: ObservedFully, want: []Denial{seen(opCreate, "/home/u/.cache/x")}, incidental: []bool{true}},
+		"nor does a look at routes":                 {seen: []Denial{route}, state: ObservedFully, want: []Denial{route}, incidental: []bool{true}},
 		"what would change nothing does not matter": {seen: []Denial{idle}, state: ObservedFully, want: []Denial{idle}, incidental: []bool{true}, succeeded: true},
 		"unless the command failed":                 {seen: []Denial{idle}, state: ObservedFully, want: []Denial{idle}, matter: true},
 		"unless it is spoken of": {seen: []Denial{seen(opCreate, "/home/u/.cache/x")}, said: []Denial{said(opWrite, "/home/u/.cache/x")}, state: ObservedFully,
@@ -88,6 +90,8 @@ func TestHousekeeping(t *testing.T) {
 		"":                                               false,
 		"/home/u/.ssh/authorized_keys":                   false,
 		"/opt/x":                                         false,
+		"/usr/lib/chromium/extensions":                   true,
+		"/usr/lib/chromium/extensions.new":               false,
 	} {
 		if got := h.Holds(path); got != want {
 			t.Errorf("%q: %t, want %t", path, got, want)

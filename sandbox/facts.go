@@ -112,7 +112,7 @@ type Denial struct {
 	Count    int      `json:"count"` // how many times it was seen; at least 1
 
 	// Incidental means that the program did without: a cache, a history or
-	// statistics of its own (Housekeeping), or an Idle operation. Such a denial alone
+	// statistics of its own (Housekeeping), a look at routes, an Idle operation. Such a denial alone
 	// makes no run denied.
 	Incidental bool `json:"incidental,omitempty"`
 

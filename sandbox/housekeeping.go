@@ -64,7 +64,7 @@ func (h Housekeeping) Holds(path string) bool {
 	if base == "index.lock" && slices.ContainsFunc(strings.Split(dir, "/"), isGitFolder) {
 		return true // git notes what it found out of the work tree's files, if it can
 	}
-	places := []string{"/var/cache/fontconfig"}
+	places := []string{"/var/cache/fontconfig", "/usr/lib/chromium/extensions"}
 	if h.Cache != "" {
 		places = append(places, h.Cache)
 	}
