@@ -131,6 +131,7 @@ def _marks(result):
     yield r"\[sandbox: (file|network) access denied under %s mode\]" % mode, sandbox.get("denied", False)
     yield r"\[sandbox: the sandbox runner itself failed under %s mode .*\]" % mode, sandbox.get("runnerFailed", False)
     yield r"\[sandbox: escalation available — .*\]", bool(result.get("escalation", {}).get("targets"))
+    yield r"\[sandbox: made or changed by this command, .*: .*\]", bool(sandbox.get("planted"))
     yield r"\[timed out after %dms\]" % result["effectiveTimeoutMs"], result["timedOut"]
     yield r"\[cancelled\]", result["status"] == "cancelled"
     yield r"\[killed by signal: %s\]" % re.escape(result.get("signal", "?")), "signal" in result
