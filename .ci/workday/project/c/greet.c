@@ -1,0 +1,3 @@
+#include <stdio.h>
+#include "words.h"
+int main(void) { return printf("%s %s\n", hello(), name()) < 0; }

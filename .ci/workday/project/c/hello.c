@@ -1,0 +1,2 @@
+#include "words.h"
+const char *hello(void) { return "hello"; }

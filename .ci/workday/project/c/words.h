@@ -1,0 +1,2 @@
+const char *hello(void);
+const char *name(void);

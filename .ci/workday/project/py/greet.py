@@ -1,0 +1,5 @@
+import day_words
+
+
+def greeting(name):
+    return "%s %s" % (day_words.HELLO, name)

@@ -1,0 +1,3 @@
+pub fn mark(text: &str) -> String {
+    format!("[{}]", text)
+}
