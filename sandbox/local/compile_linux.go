@@ -54,9 +54,6 @@ func (e *Engine) compile(spec sandbox.Spec, program resolved, l *Launch, s *sess
 	script := &Script{}
 	script.Grow(len(l.Prepare.calls) + len(l.Confine.calls) + ownCalls)
 	script.Call("letting go of the server's end", unix.SYS_CLOSE, Int(e.life.Fd()))
-	if l.bounds != nil {
-		offer(script)
-	}
 	onward, flags := -1, uintptr(0)
 	if l.Namespaces {
 		script.join(s, l.SharedNetwork)
@@ -90,7 +87,9 @@ func (e *Engine) compile(spec sandbox.Spec, program resolved, l *Launch, s *sess
 	if err := script.execute(init, e.home.id, program, environment(spec.Env, l.Env, l.Defaults), l); err != nil {
 		return nil, err
 	}
-	return newProgram(script, onward, flags), nil
+	compiled := newProgram(script, onward, flags)
+	compiled.offered = l.bounds != nil
+	return compiled, nil
 }
 
 // ownCalls is how many calls a program has besides those of its launch, about.

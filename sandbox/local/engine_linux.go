@@ -307,7 +307,7 @@ func (e *Engine) launch(spec sandbox.Spec, program resolved, l *Launch, s *sessi
 	}
 	if err := leader.begin(); err != nil {
 		r.endWatch()
-		return nil, err
+		return nil, l.bounds.crowded(err)
 	}
 	if !s.add(r) {
 		r.kill() // the session is being closed

@@ -26,7 +26,9 @@ func (e *Engine) explain(err error, spec sandbox.Spec, program resolved) error {
 	if !spec.Policy.Mode.Confined() {
 		return err
 	}
-	e.probes.forget() // the host may have changed
+	if _, crowded := errors.AsType[*crowdedError](err); !crowded {
+		e.probes.forget() // the host may have changed
+	}
 	return &sandbox.UnavailableError{Mode: spec.Policy.Mode, Detail: err.Error(), Remedies: remedies(err)}
 }
 
@@ -62,6 +64,9 @@ func remedies(err error) []string {
 	var runner *RunnerError
 	if errors.As(err, &runner) && len(runner.Remedies) > 0 {
 		return runner.Remedies
+	}
+	if _, crowded := errors.AsType[*crowdedError](err); crowded {
+		return []string{"end what runs in the background of this session", "raise processes in [limits] of the settings"}
 	}
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {

@@ -1,7 +1,10 @@
 package local
 
 import (
+	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/confine-dev/confine/sandbox"
@@ -111,5 +114,25 @@ func TestOnePastProcesses(t *testing.T) {
 	}
 	if out, err := exec.Command("/bin/sh", "-c", "(exit 0) && echo well").Output(); err != nil || string(out) != "well\n" {
 		t.Errorf("afterwards this process cannot start others: %v", err)
+	}
+}
+
+// TestOffering: the process is as before when its child was cloned.
+func TestOffering(t *testing.T) {
+	own := func() string {
+		text, err := os.ReadFile("/proc/self/oom_score_adj")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(text))
+	}
+	before := own()
+	done := offering()
+	if n, err := strconv.Atoi(own()); err != nil || n < badness {
+		t.Errorf("while a child is cloned the badness is %d, %v", n, err)
+	}
+	done()
+	if after := own(); after != before {
+		t.Errorf("the badness was %s and is %s", before, after)
 	}
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -178,6 +179,27 @@ func tasksRunning() (n uint64, ok bool) {
 	return n, err == nil
 }
 
+// crowdedError says that a command did not begin because there are too many
+// processes already.
+type crowdedError struct {
+	cause error
+	limit uint64
+}
+
+func (e *crowdedError) Error() string {
+	return fmt.Sprintf("%v: what runs in this session may have reached its limit of %d processes and threads", e.cause, e.limit)
+}
+
+func (e *crowdedError) Unwrap() error { return e.cause }
+
+// crowded explains why a command did not begin, if its limits may be the reason.
+func (b *bounds) crowded(err error) error {
+	if b == nil || b.of(unix.RLIMIT_NPROC) == 0 || !errors.Is(err, unix.EAGAIN) {
+		return err
+	}
+	return &crowdedError{err, b.processes}
+}
+
 // numbered reports whether a PID namespace of its own bounds the run.
 func (b *bounds) numbered() bool { return b != nil && b.counting == countNumbers && b.processes != 0 }
 
@@ -208,27 +230,3 @@ func (b *bounds) set(s *Script) {
 		s.Call(l.what, unix.SYS_PRLIMIT64, Int(0), Int(l.resource), Struct(&l.value), Int(0))
 	}
 }
-
-// badness is what a run adds to the kernel's reckoning of whom to end when memory
-// runs out, in thousandths of the memory: a run goes before the editor does.
-const badness = 500
-
-// offer makes the kernel choose the child, and what comes of it, when memory runs
-// out. That is a favour, not a limit: where this process may not do that it is
-// left out.
-func offer(s *Script) {
-	const what = "offering the command when memory runs out"
-	text := []byte(strconv.Itoa(max(badness, ownBadness()))) // nobody may be offered less than before
-	fd := s.Call(what, unix.SYS_OPENAT, Int(unix.AT_FDCWD), Text("/proc/self/oom_score_adj"), Int(unix.O_WRONLY|unix.O_CLOEXEC))
-	s.Ignore(unix.EACCES)
-	s.Call(what, unix.SYS_WRITE, Result(fd), Bytes(text), Int(len(text)))
-	s.Ignore(unix.EBADF)
-	s.Call(what, unix.SYS_CLOSE, Result(fd))
-	s.Ignore(unix.EBADF)
-}
-
-var ownBadness = sync.OnceValue(func() int {
-	text, _ := os.ReadFile("/proc/self/oom_score_adj")
-	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
-	return n
-})

@@ -81,7 +81,6 @@ func (e *Engine) compileRunner(spec sandbox.Spec, program resolved, l *Launch, s
 	}
 	script := &Script{}
 	script.Call("letting go of the server's end", unix.SYS_CLOSE, Int(e.life.Fd()))
-	offer(script)
 	if l.Namespaces {
 		script.join(s, l.SharedNetwork)
 	}
@@ -123,7 +122,9 @@ func (e *Engine) compileRunner(spec sandbox.Spec, program resolved, l *Launch, s
 	}
 	none, _ := texts(nil)
 	script.Call("executing "+l.Runner.Name, unix.SYS_EXECVEAT, Result(runner), Text(""), args, none, Int(unix.AT_EMPTY_PATH))
-	return newProgram(script, onward, flags), image, inside.names(), nil
+	compiled := newProgram(script, onward, flags)
+	compiled.offered = true
+	return compiled, image, inside.names(), nil
 }
 
 // insideRunner is what the init does in what a runner made.

@@ -39,6 +39,8 @@ type program struct {
 	errno  uintptr
 	second int32   // process number of the second child
 	script *Script // keeps what the ops point to, and knows their names
+
+	offered bool // to the kernel, when memory runs out
 }
 
 const onwardFailed = -1
@@ -159,8 +161,13 @@ func (p *program) spawn() (int, error) {
 	children.mu.RLock() // until the number is noted
 	defer children.mu.RUnlock()
 	syscall.ForkLock.Lock()
+	taken := func() {}
+	if p.offered {
+		taken = offering()
+	}
 	r := p.child()
 	runtimeAfterFork()
+	taken()
 	syscall.ForkLock.Unlock()
 	const notTraceable = 0 // also for 2, which cannot be set
 	if dumpable != 1 {

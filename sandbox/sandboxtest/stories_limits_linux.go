@@ -1,8 +1,10 @@
 package sandboxtest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +22,7 @@ var limitStories = []story{
 	{"temporary files end", temporaryFilesFill},
 	{"a flood of files ends", fileFlood},
 	{"each resource is reported", limitsReported},
+	{"the kernel ends a run before its server when memory runs out", offered},
 }
 
 // lowLimits are set in all these stories.
@@ -65,6 +68,7 @@ func forkBomb(t *testing.T, w *place) {
 	if errno != unix.EAGAIN || count == 0 || count > report.Limit {
 		t.Errorf("processes ended with %v after %d of %+v", errno, count, report)
 	}
+	w.crowded(t, report)
 	// One that goes on: what is outside does not notice.
 	bomb, err := w.confined.Start(t.Context(), w.shellSpec(sandbox.WorkspaceWrite, "bomb", "while :; do sleep 1000 & done 2>/dev/null", withLimits))
 	if err != nil {
@@ -78,6 +82,29 @@ func forkBomb(t *testing.T, w *place) {
 		t.Error(err)
 	}
 	must(t, "well")(w.shell(t, sandbox.WorkspaceWrite, "bomb", "(echo well)", withLimits))
+}
+
+// crowded checks what a person is told where a session's processes are used up. A
+// runner makes a user namespace for each run, in which the kernel counts anew.
+func (p *place) crowded(t *testing.T, report sandbox.LimitReport) {
+	if report.Limit != lowLimits.Processes || p.confined.Name() != sandbox.ProviderLandlock {
+		return
+	}
+	full := make(chan bool, 1)
+	spec := p.shellSpec(sandbox.WorkspaceWrite, "bomb", fmt.Sprintf("exec %q %s hold", p.program, entryUseUp), withLimits)
+	spec.Output = func(sandbox.Chunk) { full <- true }
+	holder, err := p.confined.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-full
+	_, err = p.confined.Start(t.Context(), p.shellSpec(sandbox.WorkspaceWrite, "bomb", "true", withLimits))
+	var unavailable *sandbox.UnavailableError
+	if !errors.As(err, &unavailable) || !strings.Contains(unavailable.Detail, "limit of 120 processes") || len(unavailable.Remedies) != 2 {
+		t.Errorf("a session without room for processes: got %v", err)
+	}
+	holder.Cancel()
+	holder.Wait()
 }
 
 func limitsStay(t *testing.T, w *place) {
@@ -144,6 +171,16 @@ func fileFlood(t *testing.T, w *place) {
 	result, errno, count := w.useUp(t, sandbox.WorkspaceWrite, "flood", "names")
 	if errno != unix.ENOSPC || count > 1024 || !held(t, result.Facts, sandbox.TemporaryFiles).Reached {
 		t.Errorf("files ended with %v after %d; limits %+v", errno, count, result.Facts.Limits)
+	}
+}
+
+// offered looks at the command only: this process, which starts others meanwhile, is
+// offered for a moment whenever one begins.
+func offered(t *testing.T, w *place) {
+	const least = 500
+	_, output := w.shell(t, sandbox.WorkspaceWrite, "offered", "cat /proc/self/oom_score_adj")
+	if n, err := strconv.Atoi(output); err != nil || n < least {
+		t.Errorf("a run adds %s to its badness, want %d at least", output, least)
 	}
 }
 

@@ -33,7 +33,8 @@ func useUpMain(args []string) int {
 }
 
 var usages = map[string]func() (count uint64, err error){
-	"processes":   useUpProcesses,
+	"processes":   func() (uint64, error) { return useUpProcesses(false) },
+	"hold":        func() (uint64, error) { return useUpProcesses(true) },
 	"descriptors": useUpDescriptors,
 	"file":        func() (uint64, error) { return useUpFile(os.Getenv("TMPDIR")) },
 	"temporary":   useUpTemporary,
@@ -42,10 +43,11 @@ var usages = map[string]func() (count uint64, err error){
 }
 
 // useUpProcesses starts children that do nothing until the run ends. No thread may be
-// needed meanwhile, so that nothing but raw calls is made.
+// needed meanwhile, so that nothing but raw calls is made. If it shall hold them, it
+// does not end by itself.
 //
 //go:norace
-func useUpProcesses() (uint64, error) {
+func useUpProcesses(hold bool) (uint64, error) {
 	count, errno := uint64(0), syscall.Errno(0)
 	for count < most && errno == 0 {
 		var pid uintptr
@@ -61,6 +63,9 @@ func useUpProcesses() (uint64, error) {
 		// There is no room for a thread of the runtime: say it and end at once.
 		text := strconv.Itoa(int(errno)) + " " + strconv.FormatUint(count, 10) + "\n"
 		syscall.RawSyscall(unix.SYS_WRITE, 1, uintptr(unsafe.Pointer(unsafe.StringData(text))), uintptr(len(text)))
+		for hold {
+			syscall.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+		}
 		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
 	}
 	return count, nil
