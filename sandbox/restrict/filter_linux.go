@@ -13,7 +13,7 @@ import (
 // Several cases may name one call: the first whose conditions hold decides.
 type Case struct {
 	Call uintptr     // SYS_…
-	When []Condition // all must hold; none means always. At most one for each of six arguments
+	When []Condition // all must hold; none means always
 	Do   Action
 }
 
@@ -63,6 +63,10 @@ const (
 	creates = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 )
 
+// uncommon are all families of sockets but those that ordinary programs use.
+// Packet sockets need a capability that no command has, and say so.
+var uncommon = []Condition{Differs(0, unix.AF_UNIX), Differs(0, unix.AF_INET), Differs(0, unix.AF_INET6), Differs(0, unix.AF_NETLINK), Differs(0, unix.AF_PACKET)}
+
 // Refusals are what no honest command needs and no mount stops.
 func Refusals() []Case {
 	eperm, enosys := Refuse(unix.EPERM), Refuse(unix.ENOSYS)
@@ -80,6 +84,10 @@ func Refusals() []Case {
 		{unix.SYS_IOCTL, []Condition{Equals(1, unix.TIOCLINUX)}, eperm},
 		// Virtual machine sockets pass every network namespace.
 		{unix.SYS_SOCKET, []Condition{Equals(0, unix.AF_VSOCK)}, eperm},
+		// Some other families do not know of network namespaces, and most are code of
+		// the kernel that is seldom looked at. Programs do without them.
+		{unix.SYS_SOCKET, uncommon, Refuse(unix.EAFNOSUPPORT)},
+		{unix.SYS_SOCKETPAIR, uncommon, Refuse(unix.EAFNOSUPPORT)},
 		// A filter cannot see the mode that openat2 creates a file with.
 		{unix.SYS_OPENAT2, nil, enosys},
 		{unix.SYS_OPENAT, []Condition{AnyOf(2, creates), AnyOf(3, setID)}, eperm},

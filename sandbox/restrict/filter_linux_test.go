@@ -131,6 +131,13 @@ var conditional = []asked{
 	{"paste into a console", unix.SYS_IOCTL, []uint64{1, 0x541C}, unix.EPERM},
 	{"a unix socket", unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, 0},
 	{"an internet socket", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM}, 0},
+	{"an internet socket of version 6", unix.SYS_SOCKET, []uint64{10, unix.SOCK_DGRAM}, 0},
+	{"a packet socket", unix.SYS_SOCKET, []uint64{17, unix.SOCK_RAW}, 0},
+	{"a netlink socket", unix.SYS_SOCKET, []uint64{16, unix.SOCK_RAW}, 0},
+	{"a socket of the kernel's ciphers", unix.SYS_SOCKET, []uint64{38, 5}, unix.EAFNOSUPPORT},
+	{"a Bluetooth socket with high bits", unix.SYS_SOCKET, []uint64{high | 31, unix.SOCK_RAW}, unix.EAFNOSUPPORT},
+	{"a pair of unix sockets", unix.SYS_SOCKETPAIR, []uint64{1, unix.SOCK_STREAM}, 0},
+	{"a pair of cluster sockets", unix.SYS_SOCKETPAIR, []uint64{30, unix.SOCK_STREAM}, unix.EAFNOSUPPORT},
 	{"a socket of virtual machines", unix.SYS_SOCKET, []uint64{40, unix.SOCK_STREAM}, unix.EPERM},
 	{"a socket of virtual machines with high bits", unix.SYS_SOCKET, []uint64{high | 40, unix.SOCK_STREAM}, unix.EPERM},
 	{"open", unix.SYS_OPENAT, []uint64{0, 0, unix.O_RDONLY, 0}, 0},
@@ -228,22 +235,24 @@ func TestFilterWithoutNamespaces(t *testing.T) {
 	closed := Assemble(slices.Concat(Refusals(), NoLimits(), NoInternet()))
 	granted := Assemble(slices.Concat(Refusals(), NoLimits()))
 	for family := range uint64(64) {
-		want := unix.EACCES
+		want, free := unix.EAFNOSUPPORT, unix.EAFNOSUPPORT
 		switch family {
 		case unix.AF_UNIX, unix.AF_NETLINK:
-			want = 0
+			want, free = 0, 0
+		case unix.AF_INET, unix.AF_INET6, unix.AF_PACKET:
+			want, free = unix.EACCES, 0
 		case unix.AF_VSOCK:
-			want = unix.EPERM
+			want, free = unix.EPERM, unix.EPERM
 		}
 		if got := ask(t, closed, unix.SYS_SOCKET, family); got != want {
 			t.Errorf("a socket of family %d: got %q, want %q", family, unix.ErrnoName(got), unix.ErrnoName(want))
 		}
-		if got := ask(t, granted, unix.SYS_SOCKET, family); got != 0 && family != unix.AF_VSOCK {
-			t.Errorf("with the network granted, a socket of family %d: got %q", family, unix.ErrnoName(got))
+		if got := ask(t, granted, unix.SYS_SOCKET, family); got != free {
+			t.Errorf("with the network granted, a socket of family %d: got %q, want %q", family, unix.ErrnoName(got), unix.ErrnoName(free))
 		}
 	}
 	for _, c := range []asked{
-		{"a socket of no known family", unix.SYS_SOCKET, []uint64{high | 0xffffffff}, unix.EACCES},
+		{"a socket of no known family", unix.SYS_SOCKET, []uint64{high | 0xffffffff}, unix.EAFNOSUPPORT},
 		{"an internet socket with high bits", unix.SYS_SOCKET, []uint64{high | unix.AF_INET}, unix.EACCES},
 		{"own limits", unix.SYS_PRLIMIT64, []uint64{0, 7, 0x1000}, 0},
 		{"limits of another process", unix.SYS_PRLIMIT64, []uint64{1, 7, 0x1000}, unix.EPERM},

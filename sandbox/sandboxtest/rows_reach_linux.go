@@ -76,6 +76,11 @@ var networkReaches = []refusal{
 	network("open a socket of virtual machines", func(s stage) error {
 		return closing(unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))
 	}).with(func(r *refusal) { r.control.optional = []syscall.Errno{unix.EAFNOSUPPORT} }),
+	network("open a socket of the kernel's ciphers", func(s stage) error {
+		return closing(unix.Socket(unix.AF_ALG, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0))
+	}).with(func(r *refusal) {
+		r.errnos, r.control.optional = []syscall.Errno{unix.EAFNOSUPPORT}, []syscall.Errno{unix.EAFNOSUPPORT}
+	}),
 	network("open a packet socket", func(s stage) error {
 		return closing(unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0))
 	}).with(func(r *refusal) { r.control.root, r.control.optional = true, []syscall.Errno{unix.EAFNOSUPPORT} }),
