@@ -85,7 +85,7 @@ func (f Forbidden) wide(real string) string {
 	if real == "/" || filepath.VolumeName(real)+string(filepath.Separator) == real {
 		return "it is the root of the file system"
 	}
-	if f.Home != "" && holds(real, canonical(f.Home)) {
+	if f.Home != "" && holds(real, Canonical(f.Home)) {
 		return aboveHome
 	}
 	return ""
@@ -97,7 +97,7 @@ func (f Forbidden) own(real string) string {
 		if own == "" {
 			continue
 		}
-		own = canonical(own)
+		own = Canonical(own)
 		if holds(real, own) || isDir(own) && holds(own, real) {
 			return fmt.Sprintf("confine keeps its own files at %q", own)
 		}
@@ -130,8 +130,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// canonical resolves what exists of path and keeps the rest as spelled.
-func canonical(path string) string {
+// Canonical resolves what exists of path and keeps the rest as spelled.
+func Canonical(path string) string {
 	path = filepath.Clean(path)
 	for rest, head := "", path; ; {
 		if real, err := filepath.EvalSymlinks(head); err == nil {

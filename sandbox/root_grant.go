@@ -162,9 +162,9 @@ const (
 // servicePlaces are folders that commands see empty, because services of the
 // host keep their sockets there. A link is followed: its target is meant.
 func servicePlaces() []string {
-	places := []string{canonical(tmpPlace), "/private/tmp", "/run", canonical("/var/run")}
+	places := []string{Canonical(tmpPlace), "/private/tmp", "/run", Canonical("/var/run")}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		places = append(places, canonical(dir))
+		places = append(places, Canonical(dir))
 	}
 	return places
 }
@@ -173,7 +173,7 @@ func servicePlaces() []string {
 // folders of their own, although commands see it empty: temporary files, files in
 // memory, disks that were plugged in. It is empty if there is none.
 func projectPlace(real, folder string) string {
-	for _, place := range []string{canonical(tmpPlace), sharedMemory, "/run/media"} {
+	for _, place := range []string{Canonical(tmpPlace), sharedMemory, "/run/media"} {
 		if Within(place, folder) && Within(real, place) && real != place {
 			return place
 		}

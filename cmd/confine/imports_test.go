@@ -36,6 +36,7 @@ var layers = [][]string{
 	{"sandbox/protect"},
 	{"sandbox/opensandbox"},
 	{"sandbox/hide"},
+	{"sandbox/mounts"},
 	{"sandbox"},
 }
 

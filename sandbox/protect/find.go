@@ -33,6 +33,7 @@ type Found struct {
 type Finder struct {
 	mu    sync.Mutex
 	walks map[string]*walked // guarded by mu; by root
+	own   *own               // guarded by mu
 	now   func() time.Time   // nil: time.Now; replaced by tests
 }
 
@@ -85,6 +86,7 @@ func (f *Finder) Find(roots []*sandbox.Root, forbidden sandbox.Forbidden) Found 
 		}
 		s.top(tree, i < len(roots)+maxWhole)
 	}
+	s.keepOwn(f.ownNames(forbidden))
 	return s.found
 }
 

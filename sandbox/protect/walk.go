@@ -33,10 +33,7 @@ const (
 
 // walk returns what is known of a root, walking if it must.
 func (f *Finder) walk(root *sandbox.Root) walked {
-	now := time.Now
-	if f.now != nil {
-		now = f.now
-	}
+	now := f.clock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := f.walks[root.Path]
@@ -59,6 +56,13 @@ func (f *Finder) walk(root *sandbox.Root) walked {
 	}
 	f.walks[root.Path] = w
 	return *w
+}
+
+func (f *Finder) clock() func() time.Time {
+	if f.now != nil {
+		return f.now
+	}
+	return time.Now
 }
 
 // knownFirst puts the repositories that were found before, and are still there,

@@ -49,7 +49,7 @@ func (p *place) repository(t *testing.T, ws string) {
 func (p *place) guarded(t *testing.T, roots ...*sandbox.Root) func(*sandbox.Spec) {
 	t.Helper()
 	var finder protect.Finder
-	found := finder.Find(roots, sandbox.Forbidden{})
+	found := finder.Find(roots, sandbox.Forbidden{Own: p.own()})
 	for _, root := range found.Metadata {
 		t.Cleanup(func() { root.Close() })
 	}

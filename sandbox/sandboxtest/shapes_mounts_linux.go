@@ -15,6 +15,12 @@ import (
 // mounts is the folder with the places that root mounted before the world began.
 func (p *place) mounts() string { return filepath.Join(p.base, "m") }
 
+// own are files that a server calls its own; one does not exist. A mount shows their
+// folder in a workspace.
+func (p *place) own() []string {
+	return []string{filepath.Join(p.mounts(), "own/confine/settings"), filepath.Join(p.mounts(), "own/confine/new")}
+}
+
 func (p *place) hasMounts() bool {
 	_, err := os.Stat(p.mounts())
 	return err == nil
@@ -76,6 +82,10 @@ func mountShapes(base string, uid int) error {
 	folder("closed/ws")
 	err = errors.Join(err, os.WriteFile(at("closed/ws/file"), []byte("host"), 0o644))
 	mount("", "closed", "", unix.MS_REMOUNT|unix.MS_RDONLY, "")
+
+	folder("own", "own/confine")
+	err = errors.Join(err, os.WriteFile(at("own/confine/settings"), []byte("host"), 0o644), os.Chown(at("own/confine/settings"), uid, uid))
+	mount(at("own"), "holding/elsewhere", "", unix.MS_BIND, "")
 
 	folder("others")
 	err = errors.Join(err, os.WriteFile(at("others/file"), []byte("host"), 0o644), os.Chown(at("others"), othersID, othersID), os.Chown(at("others/file"), othersID, othersID))

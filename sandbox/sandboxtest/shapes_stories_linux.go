@@ -18,6 +18,7 @@ import (
 var shapeStories = []story{
 	{"a workspace that holds mounts", holdingMounts},
 	{"a workspace of the kernel is refused", kernelWorkspace},
+	{"a mount that shows confine's own files", ownFilesMounted},
 	{"a workspace on a read-only file system", closedFileSystem},
 	{"a workspace of somebody else", foreignWorkspace},
 	{"files of others in root's workspace", foreignFiles},
@@ -66,6 +67,25 @@ func kernelWorkspace(t *testing.T, w *place) {
 	for _, path := range []string{"", "sys/kernel"} {
 		root := w.declare(t, filepath.Join(w.mounts(), "holding", "kernel", path))
 		w.refusedStart(t, w.shellSpec(sandbox.WorkspaceWrite, "kernel", "true", in(root)))
+	}
+}
+
+// ownFilesMounted: what confine obeys cannot be changed under another name either.
+func ownFilesMounted(t *testing.T, w *place) {
+	if !w.hasMounts() || w.level(t) == withoutNamespaces { // there the workspace is refused for its other mounts
+		return
+	}
+	root := w.declare(t, filepath.Join(w.mounts(), "holding"))
+	result, _ := w.shell(t, sandbox.WorkspaceWrite, "own files", `cd elsewhere; echo gone > confine/settings; rm -f confine/settings; echo x > new && mv new confine/settings;
+		mv confine moved && mkdir confine && echo gone > confine/settings; echo gone > confine/new; echo gone > confine/new/x; cd ..; mv elsewhere moved; true`, w.guarded(t, root))
+	if what := holdsHost(w.own()[0]); what != "" || len(result.Facts.Planted) > 0 {
+		t.Errorf("%s; planted %q", what, result.Facts.Planted)
+	}
+	if info, err := os.Lstat(w.own()[1]); err == nil && !info.IsDir() {
+		t.Errorf("a command made %s", w.own()[1])
+	}
+	if info, err := os.Lstat(filepath.Dir(w.own()[0])); err != nil || !info.IsDir() {
+		t.Errorf("the folder of confine's own files was moved away: %v", err)
 	}
 }
 

@@ -2,11 +2,13 @@ package view
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
 
 	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/mounts"
 )
 
 // kernelKinds are the file systems that speak to the kernel, or about every
@@ -18,20 +20,26 @@ var kernelKinds = []string{"proc", "sysfs", "cgroup", "cgroup2", "debugfs", "tra
 // has its own, and the host's /sys is read-only.
 var kernelPlaces = []string{"/proc", "/sys", "/dev"}
 
-func (m mounted) kernel() bool { return slices.Contains(kernelKinds, m.kind) }
+func ofKernel(m mounts.Mount) bool { return slices.Contains(kernelKinds, m.Kind) }
+
+// mounted is what is mounted here.
+func mounted() (mounts.Table, error) {
+	list, err := listed(mounts.File, math.MaxInt)
+	return mounts.Parse(string(list)), err
+}
 
 // strayKernel are the places at which the host shows such a file system
 // elsewhere, as in the folder of another system that somebody works in by chroot.
 // What this user cannot reach, its commands cannot either.
-func strayKernel(table []mounted) []string {
+func strayKernel(table mounts.Table) []string {
 	var places []string
 	for _, m := range table {
-		home := slices.ContainsFunc(kernelPlaces, func(place string) bool { return sandbox.Within(m.place, place) })
-		if home || !m.kernel() {
+		home := slices.ContainsFunc(kernelPlaces, func(place string) bool { return sandbox.Within(m.Place, place) })
+		if home || !ofKernel(m) {
 			continue
 		}
-		if _, err := os.Lstat(m.place); err == nil {
-			places = append(places, m.place)
+		if _, err := os.Lstat(m.Place); err == nil {
+			places = append(places, m.Place)
 		}
 	}
 	return places
@@ -39,10 +47,10 @@ func strayKernel(table []mounted) []string {
 
 // checkRoots refuses roots and grants that lie in such a file system, wherever it
 // is mounted.
-func checkRoots(table []mounted, p sandbox.Policy) error {
+func checkRoots(table mounts.Table, p sandbox.Policy) error {
 	for _, root := range slices.Concat(p.Roots, grants(p)) {
-		if home := mountOf(root.Path, table); home.kernel() {
-			return fmt.Errorf("%s cannot be opened to commands: it belongs to the kernel (%s); open another folder", strconv.Quote(root.Path), home.kind)
+		if home := table.Of(root.Path); ofKernel(home) {
+			return fmt.Errorf("%s cannot be opened to commands: it belongs to the kernel (%s); open another folder", strconv.Quote(root.Path), home.Kind)
 		}
 	}
 	return nil
@@ -58,7 +66,7 @@ func CheckBare(p sandbox.Policy) error {
 	if len(writable) == 0 {
 		return nil
 	}
-	table, err := mounts()
+	table, err := mounted()
 	if err != nil {
 		return fmt.Errorf("finding what is mounted in writable folders: %w", err)
 	}

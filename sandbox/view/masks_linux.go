@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/mounts"
 )
 
 // nothing is shown in place of a file that is hidden. In a view, where there are
@@ -71,7 +72,7 @@ func unreadable(policy sandbox.Policy) ([]string, error) {
 			paths = append(paths, path)
 		}
 	}
-	table, err := mounts()
+	table, err := mounted()
 	if err != nil {
 		return nil, fmt.Errorf("finding what is mounted, and other names of what is to be hidden: %w", err)
 	}
@@ -81,6 +82,21 @@ func unreadable(policy sandbox.Policy) ([]string, error) {
 	paths = append(withAliases(paths, table, policy.Roots), strayKernel(table)...)
 	slices.Sort(paths)
 	return slices.Compact(paths), nil
+}
+
+// withAliases adds the names that paths have by other mounts of their file
+// systems. Those that would hide a root with what it lies in are left out.
+func withAliases(paths []string, table mounts.Table, roots []*sandbox.Root) []string {
+	all := slices.Clone(paths)
+	for _, path := range paths {
+		for _, alias := range table.Aliases(path) {
+			if !slices.ContainsFunc(roots, func(r *sandbox.Root) bool { return r.Path == alias }) {
+				all = append(all, alias)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // absent reports whether an error says that there is nothing of a name. Any other
