@@ -236,11 +236,11 @@ func (e *Engine) confineOnce(spec sandbox.Spec, program resolved, v verdict) (_ 
 		remove()
 		return nil, false, err
 	}
+	guarded.alsoRelease(remove)
 	launch, err := e.wrapper.Wrap(Request{Policy: spec.Policy, Dir: spec.Dir, Namespaces: v.namespaces,
 		Tmp: tmp, Caches: caches, State: e.options.StateDir, Cover: e.home.coverFolder(), Visible: e.visible(spec), Program: program.named()})
 	if err != nil {
 		guarded.release()
-		remove()
 		return nil, false, err
 	}
 	launch.guarded = guarded
@@ -252,10 +252,8 @@ func (e *Engine) confineOnce(spec sandbox.Spec, program resolved, v verdict) (_ 
 	r, err := e.launch(spec, program, launch, s)
 	if err != nil {
 		guarded.release()
-		remove()
 		return nil, launch.Fleeting, err
 	}
-	go func() { <-r.done; remove() }()
 	return r, false, nil
 }
 

@@ -16,7 +16,7 @@ import (
 // its policy protects, and what is looked at when it is over.
 type guarded struct {
 	policy   sandbox.Policy
-	release  func() // of covers; may be called again
+	release  func() // of covers and temporary files; may be called again
 	failed   []string
 	absent   []string // what is covered, and must not seem to be there
 	bare     bool     // nothing but rules that add up stands before what is protected
@@ -41,14 +41,20 @@ func (e *Engine) guardPaths(policy sandbox.Policy, mounts bool) (*guarded, error
 	return g, nil
 }
 
+// alsoRelease adds what is to be done when the run is over, before anybody is told.
+func (g *guarded) alsoRelease(more func()) {
+	release := g.release
+	g.release = func() { release(); more() }
+}
+
 // end says what came of it. made are notable paths that were seen being made.
 // Afterwards nothing is left of the covers that nobody else needs.
 func (g *guarded) end(facts sandbox.Facts, made []string) sandbox.Facts {
+	defer g.release()
 	if g.snapshot == nil {
 		return facts
 	}
 	facts.Planted = g.snapshot.Planted(made)
-	g.release()
 	var reasons []string
 	if n := len(facts.Planted); n > 0 {
 		what := strconv.Quote(facts.Planted[0])
