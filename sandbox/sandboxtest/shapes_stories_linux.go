@@ -138,6 +138,7 @@ func unwritableWorkspace(t *testing.T, w *place) {
 	if err := os.Chmod(ws, 0o555); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { os.Chmod(ws, 0o755) })
 	root := w.declare(t, ws)
 	result, output := w.shell(t, sandbox.WorkspaceWrite, "mode 555", "chmod 755 . && echo new > made && cat made; exec 2>/dev/null; echo x > .vscode/x; mkdir .vscode && echo x > .vscode/tasks.json; true", w.guarded(t, root))
 	must(t, "new")(result, output)
@@ -222,6 +223,7 @@ func oddDirectories(t *testing.T, w *place) {
 	if err := errors.Join(os.Symlink(outside, at("out")), os.Symlink("nowhere", at("dangling")), os.Mkdir(at("unlisted"), 0o311)); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { os.Chmod(at("unlisted"), 0o755) })
 	dir := func(path string) func(*sandbox.Spec) { return func(s *sandbox.Spec) { s.Dir = path } }
 	for _, path := range []string{at("none"), at("dangling"), at("file"), at("file/x"), "relative", at(strings.Repeat("x", 256)), "/" + strings.Repeat("y/", 2100)} {
 		w.badDirectory(t, w.shellSpec(sandbox.WorkspaceWrite, "directories", "true", in(root), dir(path)))
