@@ -12,6 +12,7 @@ import (
 	"github.com/confine-dev/confine/cmd/confine/config"
 	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/harden"
 )
 
 var doctorCommand = command{
@@ -44,6 +45,8 @@ type diagnosis struct {
 	Providers []sandbox.Report `json:"providers"`
 
 	SettingsProblems []proto.SettingsProblem `json:"settingsProblems"`
+
+	Hardening *harden.State `json:"hardening,omitempty"` // of this process, as of a server's; left out if none can be made
 
 	Paths diagnosedPaths `json:"paths"`
 	Build buildFacts     `json:"build"`
@@ -119,6 +122,8 @@ func diagnose(ctx context.Context, o doctorOptions) diagnosis {
 	}
 	defer w.close()
 	d.Mode = w.settings.Mode
+	state := w.hardening.State()
+	d.Hardening = &state
 	c, err := connect(ctx, w.server, clientOptions{})
 	if err != nil {
 		d.problem(err)
@@ -202,6 +207,12 @@ func (d diagnosis) print(w io.Writer) {
 	if d.Verification != nil {
 		d.Verification.print(w)
 	}
+	if d.Hardening != nil {
+		fmt.Fprintf(w, "\nconfine's own process\n")
+		printControl(w, "dumpable", d.Hardening.Dumpable)
+		printControl(w, "no_new_privs", d.Hardening.NoNewPrivs)
+		printControl(w, "core limit", d.Hardening.CoreLimit)
+	}
 	fmt.Fprintf(w, "\nPaths\n  state    %s\n  program  %s\n", printable(d.Paths.State), printable(d.Paths.Program))
 	fmt.Fprintf(w, "\nVersion\n  %s\n", d.Build)
 }
@@ -257,6 +268,15 @@ func printReport(w io.Writer, report sandbox.Report) {
 	for _, remedy := range report.Remedies {
 		fmt.Fprintf(w, "    remedy: %s\n", printable(remedy))
 	}
+}
+
+// printControl writes how confine protects itself, and what is amiss.
+func printControl[T comparable](w io.Writer, name string, c harden.Control[T]) {
+	value := "not known"
+	if c.Value != nil {
+		value = fmt.Sprint(*c.Value)
+	}
+	printRow(w, "  %-15s  %-18s  %-18s  %s", name, value, printable(c.Source), printable(c.Error))
 }
 
 // printRow prints a line of columns, the last of which may be empty.
