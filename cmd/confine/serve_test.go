@@ -9,6 +9,7 @@ import (
 	"net/textproto"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -145,6 +146,11 @@ func TestServeEndsWithStatus0OnlyAfterShutdown(t *testing.T) {
 }
 
 func TestServeEndsOnSignal(t *testing.T) {
+	// What a script starts in the background ignores this signal, and so would its
+	// children.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt)
+	defer signal.Stop(signals)
 	w := newWorld(t)
 	e := startServe(t, w)
 	e.send(initialize)
