@@ -3,6 +3,7 @@ package local_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,8 +14,11 @@ import (
 // Many runs at once are not mixed up: each gets its own input, environment,
 // output and exit code.
 func TestConcurrentRuns(t *testing.T) {
-	const count = 200
 	eachLevel(t, func(t *testing.T, f *fixture) {
+		count := 200
+		if f.level != namespaces && os.Getenv("CONFINE_SLOW") == "" {
+			count = 50
+		}
 		id := func(i int) string { return fmt.Sprintf("run %d", i) }
 		processes := make([]sandbox.Process, count)
 		var starting sync.WaitGroup

@@ -37,7 +37,7 @@ const leftTime = 2 * time.Second
 // Whatever is killed, and when: nothing is left, no process, no mount, no file.
 // With CONFINE_SLOW set it does so a hundred times.
 func TestKillAtRandomMoments(t *testing.T) {
-	rounds := 40
+	rounds := 20 // each target twice as each user
 	switch {
 	case os.Getenv("CONFINE_SLOW") != "":
 		rounds = 100

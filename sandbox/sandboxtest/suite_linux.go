@@ -23,7 +23,7 @@ type Config struct {
 	// session share no network, and root's commands know no user but root.
 	Alone bool
 
-	// Brief says that only some rows are run unless tests may be slow
+	// Brief says that only some rows and stories are run unless tests may be slow
 	// (CONFINE_SLOW): starting a command costs such a provider much.
 	Brief bool
 }
@@ -78,7 +78,7 @@ func runWorld(t *testing.T, c Config, name string) {
 		}
 	})
 	t.Run("sessions", func(t *testing.T) {
-		for _, r := range slices.Concat(stories, grantStories, limitStories) {
+		for _, r := range some(slices.Concat(stories, grantStories, limitStories), brief) {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
 				r.tell(t, w)
