@@ -261,3 +261,22 @@ func TestTakes(t *testing.T) {
 		}
 	}
 }
+
+// TestManyListeners: a table that takes the kernel many answers is read to its end.
+func TestManyListeners(t *testing.T) {
+	const count = 100 // of 150 bytes each
+	var ports []netip.AddrPort
+	for range count {
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).AddrPort())
+	}
+	for _, port := range ports {
+		if !listens("self", true, port) {
+			t.Errorf("nobody is seen to listen at %v", port)
+		}
+	}
+}

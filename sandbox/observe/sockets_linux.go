@@ -27,12 +27,35 @@ func eachSocket(task, table string, f func(fields []string) bool) bool {
 		return false
 	}
 	defer file.Close()
-	for lines := bufio.NewScanner(io.LimitReader(file, maxTable)); lines.Scan(); {
+	lines := bufio.NewScanner(io.LimitReader(&listing{file: file}, maxTable))
+	lines.Buffer(make([]byte, 32<<10), bufio.MaxScanTokenSize)
+	for lines.Scan() {
 		if f(strings.Fields(lines.Text())) {
 			return true
 		}
 	}
 	return false
+}
+
+// listing reads what the kernel lists without asking once more whether that was all:
+// for each answer about tcp it looks for all connections of the machine, which takes
+// a millisecond.
+type listing struct {
+	file  io.Reader
+	ended bool
+}
+
+// lastPiece bounds, in bytes, an answer to which another line could have been added:
+// the kernel fills a page before it stops.
+const lastPiece = 4096 - 256
+
+func (l *listing) Read(p []byte) (n int, err error) {
+	if l.ended {
+		return 0, io.EOF
+	}
+	n, err = l.file.Read(p)
+	l.ended = n < min(len(p), lastPiece)
+	return n, err
 }
 
 // listens reports whether somebody in a task's network takes connections, or
