@@ -25,17 +25,22 @@ func (f *Finder) ownNames(forbidden sandbox.Forbidden) []string {
 		return f.own.paths
 	}
 	f.own = &own{at: now}
-	text, err := os.ReadFile(mounts.File)
-	if err != nil {
-		return nil // not Linux
-	}
-	table := mounts.Parse(string(text))
+	table := mounted()
 	for _, path := range forbidden.Own {
 		if path != "" {
 			f.own.paths = append(f.own.paths, table.Aliases(sandbox.Canonical(path))...)
 		}
 	}
 	return f.own.paths
+}
+
+// mounted is what is mounted here; on other systems than Linux that is not known.
+func mounted() mounts.Table {
+	text, err := os.ReadFile(mounts.File)
+	if err != nil {
+		return nil
+	}
+	return mounts.Parse(string(text))
 }
 
 // keepOwn protects them as far as commands can write there.

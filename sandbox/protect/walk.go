@@ -17,6 +17,7 @@ type walked struct {
 	at           time.Time    // when it ended
 	took         time.Duration
 	repositories []string // work trees and bare repositories below the root, outer first
+	kernel       []string // where the kernel shows itself: commands see nothing there
 	closed       []string // folders that cannot be listed for want of permission
 	complete     bool
 }
@@ -44,7 +45,7 @@ func (f *Finder) walk(root *sandbox.Root) walked {
 		return *known
 	}
 	start := now()
-	w := &walked{root: sandbox.Root{Path: root.Path, Dev: root.Dev, Ino: root.Ino}}
+	w := &walked{root: sandbox.Root{Path: root.Path, Dev: root.Dev, Ino: root.Ino}, kernel: mounted().StrayKernel()}
 	w.look(func() bool { return now().Sub(start) > maxWalkTime })
 	if known != nil {
 		w.repositories = knownFirst(known.repositories, w.repositories)
@@ -140,7 +141,9 @@ func (w *walked) look(late func() bool) {
 			case here.depth == maxWalkDepth:
 				w.complete = false
 			default:
-				queue = append(queue, place{filepath.Join(here.path, e.Name()), here.depth + 1})
+				if path := filepath.Join(here.path, e.Name()); !slices.Contains(w.kernel, path) {
+					queue = append(queue, place{path, here.depth + 1})
+				}
 			}
 		}
 	}

@@ -81,6 +81,9 @@ func ownFilesMounted(t *testing.T, w *place) {
 	if what := holdsHost(w.own()[0]); what != "" || len(result.Facts.Planted) > 0 {
 		t.Errorf("%s; planted %q", what, result.Facts.Planted)
 	}
+	if report := result.Facts.Facets[sandbox.FileWrite]; report.State != sandbox.Enforced { // nobody walks through the kernel's folders
+		t.Errorf("fileWrite is %+v", report)
+	}
 	if info, err := os.Lstat(w.own()[1]); err == nil && !info.IsDir() {
 		t.Errorf("a command made %s", w.own()[1])
 	}
