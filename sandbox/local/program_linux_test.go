@@ -259,6 +259,7 @@ func TestModes(t *testing.T) {
 // The environment is what was given, but for folders and markers that are the
 // sandbox's.
 func TestEnvironment(t *testing.T) {
+	t.Setenv("HOME", realDir(t)) // without caches, of which tools are told
 	eachLevel(t, func(t *testing.T, f *fixture) {
 		spec := f.argv("", "env", "-0")
 		spec.Env = []string{"PATH=/usr/bin:/bin", "A=1", "EMPTY=", "TMPDIR=/given", "odd name=x=y", "NEWLINE=a\nb", "TMPDIRX=keep"}
