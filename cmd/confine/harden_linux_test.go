@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestServerIsProtected looks from outside at a server that has run a command, and at
@@ -55,11 +56,17 @@ func checkProtected(t *testing.T, pid int) {
 		return
 	}
 	for _, name := range []string{"environ", "mem", "maps", "fd"} {
-		file, err := os.Open(proc + name)
-		if !os.IsPermission(err) {
-			t.Errorf("process %d: %s can be opened: %v", pid, name, err)
+		// One that has only just begun may not have closed itself yet.
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			file, err := os.Open(proc + name)
+			file.Close() // of nil does nothing
+			if os.IsPermission(err) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("process %d: %s can be opened: %v", pid, name, err)
+			}
 		}
-		file.Close() // of nil does nothing
 	}
 }
 
