@@ -131,6 +131,9 @@ func (s *search) keep(path string) {
 	}
 	s.seen[path] = true
 	s.found.Protected = append(s.found.Protected, path)
+	if err == nil && info.Mode().IsRegular() && names(info) > 1 {
+		s.miss(fmt.Sprintf("%s has a second name (a hard link), by which it can perhaps be changed", strconv.Quote(path)))
+	}
 	if err == nil && info.Mode()&os.ModeSymlink != 0 {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			s.keep(real)

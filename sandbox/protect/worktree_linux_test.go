@@ -4,8 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/confine-dev/confine/sandbox"
 )
 
 // TestPointersAreFiles: nothing else is followed, and nothing is waited for.
@@ -27,5 +30,23 @@ func TestPointersAreFiles(t *testing.T) {
 		if path, err := readPointer(at(name), "gitdir: ", dir); err == nil {
 			t.Errorf("%s: %s", name, path)
 		}
+	}
+}
+
+// A second name of a protected file is a way to change it, which mounts do not
+// close.
+func TestSecondNames(t *testing.T) {
+	w := newTree(t)
+	w.repository("ws/.git", "")
+	root := w.root("ws")
+	missed := func() string { return new(Finder).Find([]*sandbox.Root{root}, sandbox.Forbidden{}).Missed }
+	if reason := missed(); reason != "" {
+		t.Fatalf("with one name of each file: %s", reason)
+	}
+	if err := os.Link(w.at("ws/.git/config"), w.at("ws/alias")); err != nil {
+		t.Fatal(err)
+	}
+	if reason := missed(); !strings.Contains(reason, "hard link") {
+		t.Errorf("with a second name of the configuration: %q", reason)
 	}
 }
