@@ -129,8 +129,15 @@ func (w *wiring) openGate() (*approval.Gate, error) {
 
 // hidden says what no confined command can read.
 func (w *wiring) hidden(s config.Settings) hide.Rules {
-	return hide.Rules{Home: w.paths.Home, Getenv: os.Getenv, Defaults: s.DenyReadDefaults, Root: os.Geteuid() == 0,
-		More: s.Hidden(w.paths.Home)}
+	more := s.Hidden(w.paths.Home)
+	if s.APIKey != "" { // one of them has it, most likely
+		for _, file := range []string{w.paths.SettingsFile(), w.paths.ManagedFile} {
+			if file != "" {
+				more = append(more, file)
+			}
+		}
+	}
+	return hide.Rules{Home: w.paths.Home, Getenv: os.Getenv, Defaults: s.DenyReadDefaults, Root: os.Geteuid() == 0, More: more}
 }
 
 // forbidden lists the folders that no command may be given for writing.

@@ -113,7 +113,7 @@ var Keys = []Key{
 	},
 	{
 		Name: KeyAPIKey, Kind: Text, Env: "CONFINE_SANDBOX_API_KEY", Secret: true, order: fixed{},
-		Meaning: "Its key. It is never shown.",
+		Meaning: "Its key. It is never shown, and while there is one no confined command can read the settings files.",
 	},
 	{
 		Name: KeyAPI, Kind: Text, Default: "lifecycle", Choices: []string{"lifecycle", "run"}, order: fixed{},
