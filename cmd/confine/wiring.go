@@ -15,6 +15,7 @@ import (
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/harden"
 	"github.com/confine-dev/confine/sandbox/hide"
+	"github.com/confine-dev/confine/sandbox/local"
 )
 
 // wiring is a server with everything it needs, the same for every subcommand.
@@ -108,6 +109,7 @@ func (w *wiring) close() error {
 // harden protects this process before it starts any other. What the settings say of
 // privileges beats their mode.
 func (w *wiring) harden(origin string, log *slog.Logger) *harden.Hardening {
+	local.BeforeHardening()
 	mayGain, source := harden.Privileges(w.settings.Mode == sandbox.DangerFullAccess, w.settings.NoNewPrivs, origin)
 	return harden.Apply(harden.Options{MayGain: mayGain, Source: source, Log: log})
 }

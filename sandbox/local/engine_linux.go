@@ -82,6 +82,7 @@ func New(wrapper Wrapper, o Options) (*Engine, error) {
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}
+	openBadness()
 	if err := e.open(); err != nil {
 		e.Close()
 		return nil, err

@@ -28,6 +28,9 @@ type Options struct {
 	NoNamespaces, OwnsChildren bool
 }
 
+// BeforeHardening has nothing to do on this system.
+func BeforeHardening() {}
+
 // Wrapper confines on Linux only, in this version.
 type Wrapper interface{ Name() string }
 

@@ -126,6 +126,7 @@ func TestOffering(t *testing.T) {
 		}
 		return strings.TrimSpace(string(text))
 	}
+	openBadness()
 	before := own()
 	done := offering()
 	if n, err := strconv.Atoi(own()); err != nil || n < badness {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // badness is what a run adds to the kernel's reckoning of whom to end when memory
@@ -11,10 +12,17 @@ import (
 // a favour, not a limit; where it cannot be done it is left out.
 const badness = 500
 
-// badnessFile is this process's own oom_score_adj, opened when the program starts: a
-// process that cannot be traced any more (package harden) does not own its files in
-// /proc. Nil if it cannot be had.
-var badnessFile, _ = os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0)
+// badnessFile is this process's own oom_score_adj. Nil if it cannot be had.
+var badnessFile *os.File
+
+var openBadness = sync.OnceFunc(func() {
+	badnessFile, _ = os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0)
+})
+
+// BeforeHardening opens what this process can open of its own only as long as it can
+// be traced: after that (package harden) it does not own its files in /proc. An engine
+// does the same for a process that is not hardened before.
+func BeforeHardening() { openBadness() }
 
 // offering makes this process one to be ended early and returns what takes that
 // back. A child that is cloned in between keeps it. That lasts for a fraction of a
