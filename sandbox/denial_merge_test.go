@@ -92,6 +92,15 @@ func TestHousekeeping(t *testing.T) {
 		"/opt/x":                                         false,
 		"/usr/lib/chromium/extensions":                   true,
 		"/usr/lib/chromium/extensions.new":               false,
+		"/tmp/hsperfdata_u":                              true,
+		"/tmp/hsperfdata_u/12":                           true,
+		"/tmp/hsperfdata_u/x/12":                         false,
+		"/tmp/x":                                         false,
+		"/proc/12/coredump_filter":                       true,
+		"/proc/12/mem":                                   false,
+		"/run/user/0/gnupg":                              true,
+		"/run/user/0/gnupg/S.gpg-agent":                  false,
+		"/run/user/0":                                    false,
 	} {
 		if got := h.Holds(path); got != want {
 			t.Errorf("%q: %t, want %t", path, got, want)

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -39,6 +40,11 @@ var housekeeping = []string{
 	".bash_history", ".python_history", ".node_repl_history", ".sqlite_history", ".psql_history", ".lesshst", ".wget-hsts", ".viminfo",
 }
 
+// shared are such places outside the home folder, which a sandbox without a view
+// refuses: statistics of Java, what a core file is to hold, and the folder for
+// sockets of GnuPG, which else makes them in its own.
+var shared = regexp.MustCompile(`^(/tmp/hsperfdata_[^/]+(/\d+)?|/proc/(\d+|self)/coredump_filter|/run/user/\d+/gnupg)$`)
+
 // owns reports whether a folder lies in the person's own, so that a program may
 // make it on the way to something else.
 func (h Housekeeping) owns(path string) bool {
@@ -63,6 +69,9 @@ func (h Housekeeping) Holds(path string) bool {
 	}
 	if base == "index.lock" && slices.ContainsFunc(strings.Split(dir, "/"), isGitFolder) {
 		return true // git notes what it found out of the work tree's files, if it can
+	}
+	if shared.MatchString(path) {
+		return true
 	}
 	places := []string{"/var/cache/fontconfig", "/usr/lib/chromium/extensions"}
 	if h.Cache != "" {
