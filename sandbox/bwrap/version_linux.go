@@ -72,6 +72,9 @@ func run(p *program) (string, error) {
 	var said limited
 	cmd.Stdout = &said
 	err := cmd.Run()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("it did not end within %v; this machine is too busy, or it is not bubblewrap", versionTime)
+	}
 	return said.String(), err
 }
 

@@ -182,17 +182,22 @@ func runFree(ctx context.Context, orders string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	limited, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
 	// It is not reaped before stop says that no signal is on its way.
 	killed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
+	stop := context.AfterFunc(limited, func() {
 		defer close(killed)
 		unix.Kill(pid, unix.SIGKILL)
 	})
 	text, err := io.ReadAll(r)
-	if !stop() {
+	over := !stop()
+	if over {
 		<-killed
 	}
-	cancel()
-	return text, errors.Join(err, waitChild(pid))
+	err = errors.Join(err, waitChild(pid))
+	if over && ctx.Err() == nil {
+		return nil, errProbeSlow
+	}
+	return text, err
 }
