@@ -63,7 +63,11 @@ func (w *Wrapper) outsideFacets(policy sandbox.Policy) map[sandbox.Facet]sandbox
 		facets[sandbox.FileWrite] = partial(unprotected)
 	}
 	if w.abi.Version < restrict.TruncateVersion {
-		facets[sandbox.FileWrite] = partial(fmt.Sprintf("Landlock ABI %d cannot refuse truncating files (ABI 3, Linux 6.2, can)", w.abi.Version))
+		reason := fmt.Sprintf("Landlock ABI %d cannot refuse truncating files (ABI 3, Linux 6.2, can)", w.abi.Version)
+		if policy.Mode == sandbox.WorkspaceWrite {
+			reason += "; " + unprotected
+		}
+		facets[sandbox.FileWrite] = partial(reason)
 	}
 	if w.abi.Version < restrict.DevicesVersion {
 		facets[sandbox.Devices] = partial(fmt.Sprintf("without namespaces devices that their user can read can be read, and Landlock ABI %d cannot refuse ioctl on them (ABI 5, Linux 6.10, can)", w.abi.Version))

@@ -1,6 +1,7 @@
 package landlock
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/confine-dev/confine/sandbox"
@@ -61,6 +62,14 @@ func TestClaimsWithoutNamespaces(t *testing.T) {
 		if got := c.Facets[test.facet].State; got != test.want {
 			t.Errorf("version %d: %s is %q, want %q", test.version, test.facet, got, test.want)
 		}
+	}
+}
+
+// Both exceptions of an older kernel are told.
+func TestReasonsAddUp(t *testing.T) {
+	reason := wrapperOf(2).Claims(sandbox.Policy{Mode: sandbox.WorkspaceWrite}, false).Facets[sandbox.FileWrite].Reason
+	if !strings.Contains(reason, "truncating") || !strings.Contains(reason, "hooks") {
+		t.Errorf("the reason is %q", reason)
 	}
 }
 
