@@ -376,6 +376,9 @@ func TestSnapshot(t *testing.T) {
 		"a repository without a name": {change: func() error {
 			return errors.Join(os.MkdirAll(w.at("ws/bare/objects"), 0o700), os.MkdirAll(w.at("ws/bare/refs"), 0o700), os.WriteFile(w.at("ws/bare/HEAD"), nil, 0o600))
 		}, made: []string{"ws/bare/HEAD", "ws/bare/refs", "ws/.git/HEAD", "ws/deep/objects"}, want: []string{"ws/bare/HEAD"}},
+		"the workspace as one": {change: func() error {
+			return errors.Join(os.Mkdir(w.at("ws/objects"), 0o700), os.Mkdir(w.at("ws/refs"), 0o700), os.WriteFile(w.at("ws/HEAD"), nil, 0o600))
+		}, made: []string{"ws/refs"}, want: []string{"ws/HEAD"}},
 		"what was told off": {change: func() error { return nil }, made: []string{"ws/.vscode"}},
 	} {
 		p := policy()
@@ -397,6 +400,8 @@ func TestSnapshot(t *testing.T) {
 			t.Errorf("%s: planted %q, want %q", name, got, want)
 		}
 		os.Rename(w.at("ws/old"), w.at("ws/.git"))
-		os.Remove(w.at("ws/.idea"))
+		for _, name := range []string{".idea", "HEAD", "objects", "refs"} {
+			os.Remove(w.at("ws/" + name))
+		}
 	}
 }

@@ -80,7 +80,7 @@ func (s *Snapshot) Planted(made []string) []string {
 		path = filepath.Clean(path)
 		if slices.Contains(bareParts, filepath.Base(path)) {
 			folder := filepath.Dir(path)
-			if filepath.Base(folder) == dotGit || !isGitFolder(folder) || s.around(folder) {
+			if filepath.Base(folder) == dotGit || !isGitFolder(folder) || s.protects(filepath.Join(folder, gitConfig)) {
 				continue // no repository, or one that was there and is protected
 			}
 			path = filepath.Join(folder, bareParts[0])
