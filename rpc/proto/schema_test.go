@@ -183,6 +183,9 @@ func fields(t reflect.Type) []field {
 		if !ok || f.Anonymous || !f.IsExported() || skipped(t, f.Name) {
 			continue
 		}
+		if tag == "-" {
+			continue
+		}
 		name, options, _ := strings.Cut(tag, ",")
 		out = append(out, field{name, f.Name, f.Type, strings.Contains(options, "omitempty")})
 	}

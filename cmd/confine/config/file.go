@@ -116,8 +116,9 @@ func danglingLink(path string) error {
 }
 
 // readWorkspaceFile reads the settings file of a workspace folder, which anybody
-// may have written to do harm: nothing of it is a link, nothing blocks, it is small,
-// and no error has a word of it, since it may be another file's second name.
+// may have written to do harm: it is no link and nothing leads out of the workspace,
+// nothing blocks, it is small, and no error has a word of it, since it may be another
+// file's second name.
 func readWorkspaceFile(folder string) ([]entry, error) {
 	path := filepath.Join(folder, workspaceFolder, workspaceFile)
 	fail := func(format string, args ...any) ([]entry, error) {
@@ -129,9 +130,9 @@ func readWorkspaceFile(folder string) ([]entry, error) {
 	}
 	defer top.Close()
 	name := filepath.Join(workspaceFolder, workspaceFile)
-	outer, err := top.Lstat(workspaceFolder)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	outer, err := top.Stat(workspaceFolder) // a link may lead to a folder of the workspace, not out of it
+	switch _, missing := top.Lstat(workspaceFolder); {
+	case errors.Is(missing, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
 		return fail("its folder cannot be looked at (%v)", unwrapPath(err))

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -52,9 +53,13 @@ func TestHostileWorkspaceFile(t *testing.T) {
 		"dotted deep":      text(strings.Repeat("a.", 30_000) + "a = 1\n"),
 		"many paths":       text("deny_read = [" + strings.Repeat(`"/a",`, 10_000) + "]\n"),
 		"NUL":              text("\x00\x00\x00"),
-		"folder is a link": func(t *testing.T, file string) {
+		"folder is a link out": func(t *testing.T, file string) {
 			must(t, os.Remove(filepath.Dir(file)))
 			must(t, os.Symlink(filepath.Dir(elsewhere), filepath.Dir(file)))
+		},
+		"folder is a link to nothing": func(t *testing.T, file string) {
+			must(t, os.Remove(filepath.Dir(file)))
+			must(t, os.Symlink("missing", filepath.Dir(file)))
 		},
 		"folder is a file": func(t *testing.T, file string) {
 			must(t, os.Remove(filepath.Dir(file)))
@@ -93,6 +98,22 @@ func TestHarmlessWorkspace(t *testing.T) {
 		if s := underWorkspace(t, dir); s.Refusal != "" || len(s.Warnings) > 0 {
 			t.Errorf("%s: %q, %q", dir, s.Refusal, s.Warnings)
 		}
+	}
+}
+
+// TestLinkedWorkspaceFolder: a link to a folder of the workspace is like that folder,
+// with settings in it and without.
+func TestLinkedWorkspaceFolder(t *testing.T) {
+	requireUnix(t)
+	folder := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(folder, "real"), 0o700))
+	must(t, os.Symlink("real", filepath.Join(folder, ".confine")))
+	if s := underWorkspace(t, folder); s.Refusal != "" || len(s.Warnings) > 0 {
+		t.Errorf("without settings: %q, %q", s.Refusal, s.Warnings)
+	}
+	must(t, os.WriteFile(filepath.Join(folder, "real", "config.toml"), []byte("deny_read = [\"/opt/secret\"]\n"), 0o600))
+	if s := underWorkspace(t, folder); s.Refusal != "" || !slices.Equal(s.Settings.DenyRead, []string{"/opt/secret"}) {
+		t.Errorf("with settings: %q, %+v", s.Refusal, s.Settings)
 	}
 }
 
