@@ -17,6 +17,11 @@ type UnavailableError struct {
 	Detail   string   // what failed, in one line; empty if no provider is usable at all
 	Remedies []string // what the person can do, best first
 	Started  bool     // the sandbox broke after the command had begun
+
+	// Lacking means that this host has nothing that confines, whatever commands do
+	// and however busy it is. A failure that a command may have brought about, or
+	// that may pass, is none of that: it must never mean that the next one runs free.
+	Lacking bool
 }
 
 // Error is the exact sentence that agents know, with the detail behind it. If

@@ -40,18 +40,31 @@ func (a *auto) Probe(ctx context.Context) sandbox.Report {
 
 // Start starts the command with the chosen provider. If that fails the choice is
 // made anew, and if it is another one the command, which did not begin, is started
-// with that.
+// with that. Where one is lacking the other is tried in any case: that both are is
+// shown by trying both.
 func (a *auto) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
 	first := a.choose(ctx)
 	process, err := first.Start(ctx, spec)
-	if unavailable, ok := errors.AsType[*sandbox.UnavailableError](err); !ok || unavailable.Started {
+	unavailable, ok := errors.AsType[*sandbox.UnavailableError](err)
+	if !ok || unavailable.Started {
 		return process, err
 	}
 	a.chosen.Store(nil)
-	if second := a.choose(ctx); second != first {
-		return second.Start(ctx, spec)
+	if second := a.choose(ctx); second == first && !unavailable.Lacking {
+		return nil, err
 	}
-	return nil, err
+	process, second := a.other(first).Start(ctx, spec)
+	if unavailable, ok := errors.AsType[*sandbox.UnavailableError](second); ok && unavailable.Lacking {
+		return nil, err
+	}
+	return process, second
+}
+
+func (a *auto) other(p sandbox.Provider) sandbox.Provider {
+	if p == a.embedded {
+		return a.bwrap
+	}
+	return a.embedded
 }
 
 // choose returns the provider for the next command. When none is usable it is

@@ -148,6 +148,22 @@ func TestAutoChoosesAnew(t *testing.T) {
 	}
 }
 
+// TestAutoLacksBoth: something is lacking only if both providers say so of themselves
+// in the same moment.
+func TestAutoLacksBoth(t *testing.T) {
+	lacking, busy := &sandbox.UnavailableError{Detail: "no Landlock", Lacking: true}, &sandbox.UnavailableError{Detail: "busy"}
+	none := &sandbox.UnavailableError{Detail: "not installed", Lacking: true}
+	for i, test := range []struct{ landlock, bwrap, want error }{
+		{lacking, none, lacking}, {lacking, busy, busy}, {busy, none, busy}, {lacking, nil, nil},
+	} {
+		landlock, bwrap := &counted{name: "landlock", report: nothing, err: test.landlock}, &counted{name: "bwrap", report: nothing, err: test.bwrap}
+		a := &auto{embedded: landlock, bwrap: bwrap}
+		if _, err := a.Start(t.Context(), sandbox.Spec{}); err != test.want {
+			t.Errorf("%d: got %v, want %v", i, err, test.want)
+		}
+	}
+}
+
 // TestAutoKeepsItsChoice lets commands fail by themselves, and a sandbox break
 // after the command began: it must not run twice.
 func TestAutoKeepsItsChoice(t *testing.T) {
@@ -260,7 +276,7 @@ func TestOnDemandRetires(t *testing.T) {
 // TestFallbackSaysSo: the result of a command that ran unconfined against its mode
 // has nothing in it that a sandbox would have done.
 func TestFallbackSaysSo(t *testing.T) {
-	broken := &counted{name: "landlock", err: &sandbox.UnavailableError{Mode: sandbox.ReadOnly}}
+	broken := &counted{name: "landlock", err: &sandbox.UnavailableError{Mode: sandbox.ReadOnly, Lacking: true}}
 	bare := &counted{name: "none"}
 	f := &fallback{Provider: broken, unconfined: bare}
 	process, err := f.Start(t.Context(), sandbox.Spec{Policy: sandbox.Policy{Mode: sandbox.ReadOnly}})
@@ -284,8 +300,8 @@ func TestFallbackSaysSo(t *testing.T) {
 		t.Error("the session was not ended in both")
 	}
 
-	// What began, and what fails for another reason, does not run again.
-	for _, failure := range []error{&sandbox.UnavailableError{Started: true}, &sandbox.StartError{Kind: sandbox.ProgramNotFound}} {
+	// What began, what fails for now, and what fails for another reason does not run.
+	for _, failure := range []error{&sandbox.UnavailableError{Started: true, Lacking: true}, &sandbox.UnavailableError{Detail: "too many processes"}, &sandbox.StartError{Kind: sandbox.ProgramNotFound}} {
 		broken.err = failure
 		if _, err := f.Start(t.Context(), sandbox.Spec{}); !errors.Is(err, failure) || bare.starts.Load() != 1 {
 			t.Errorf("%v: got %v, %d started", failure, err, bare.starts.Load())

@@ -8,8 +8,10 @@ import (
 	"github.com/confine-dev/confine/sandbox"
 )
 
-// fallback runs a command with nothing that confines it where its provider cannot,
-// as on_unavailable = "run-unconfined" wants it. The result says so: its provider is
+// fallback runs a command with nothing that confines it where the host lacks what its
+// provider needs, as on_unavailable = "run-unconfined" wants it. What fails for now is
+// refused as ever: commands can bring that about, by taking up all processes of their
+// session or by exchanging what the next one is to be shown. The result says so: its provider is
 // none, it has no enforcement, every facet is open, and nothing in it is a denial.
 type fallback struct {
 	sandbox.Provider
@@ -20,7 +22,7 @@ type fallback struct {
 func (f *fallback) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
 	process, err := f.Provider.Start(ctx, spec)
 	unavailable, ok := errors.AsType[*sandbox.UnavailableError](err)
-	if !ok || unavailable.Started || ctx.Err() != nil {
+	if !ok || !unavailable.Lacking || unavailable.Started || ctx.Err() != nil {
 		return process, err
 	}
 	if f.log != nil {

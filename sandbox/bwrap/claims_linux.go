@@ -16,6 +16,7 @@ func (w *Wrapper) Claims(policy sandbox.Policy, namespaces bool) local.Claims {
 		if f, ok := errors.AsType[*fault](err); ok {
 			c.Remedies = f.remedies
 		}
+		c.Unsure = len(c.Remedies) == 0
 		return c
 	}
 	c := local.Claims{Version: p.version.String(), Layers: []string{"bwrap", "namespaces"}, Facets: view.Facets(policy, w.abi)}

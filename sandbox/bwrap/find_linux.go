@@ -42,7 +42,7 @@ func identityOf(st *unix.Stat_t) identity {
 // fault says why there is no usable bubblewrap, and what to do.
 type fault struct {
 	reason   string
-	remedies []string
+	remedies []string // none if it is looking for one that failed
 }
 
 func (f *fault) Error() string { return f.reason }

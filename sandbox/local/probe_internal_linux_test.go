@@ -20,7 +20,8 @@ func (w *countingWrapper) Wrap(Request) (*Launch, error) {
 	return nil, errors.New("this wrapper confines nothing")
 }
 
-// Where namespaces worked once, confining without them is not even tried.
+// Where namespaces worked once, confining without them is not even tried, and the
+// host is not taken for one that has nothing to confine with.
 func TestNamespacesAreNotGivenUp(t *testing.T) {
 	w := &countingWrapper{}
 	e, err := New(w, Options{StateDir: t.TempDir(), NoNamespaces: true})
@@ -30,10 +31,10 @@ func TestNamespacesAreNotGivenUp(t *testing.T) {
 	defer e.Close()
 	for _, before := range []bool{false, true} {
 		w.wrapped = 0
-		e.probes.namespaces = before
+		e.probes.any, e.probes.namespaces = before, before
 		_, err := e.verdict(t.Context(), sandbox.Policy{Mode: sandbox.ReadOnly})
 		var unavailable *sandbox.UnavailableError
-		if !errors.As(err, &unavailable) || len(unavailable.Remedies) == 0 {
+		if !errors.As(err, &unavailable) || len(unavailable.Remedies) == 0 || unavailable.Lacking == before {
 			t.Errorf("the error is %v", err)
 		}
 		if tried := w.wrapped > 0; tried == before {

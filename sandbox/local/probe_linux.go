@@ -74,6 +74,7 @@ type probes struct {
 	mu         sync.Mutex // held while probing, so that one probe serves all who wait
 	found      map[probeKey]verdict
 	namespaces bool // they worked once
+	any        bool // something did
 
 	// escapes are what Verify found possible although it was claimed not to be.
 	// A quick probe may not see them again.
@@ -92,7 +93,7 @@ const probeTime = 10 * time.Second
 // verdict returns what holds for a policy, trying it out the first time.
 func (e *Engine) verdict(ctx context.Context, policy sandbox.Policy) (verdict, error) {
 	if e.wrapper == nil {
-		return verdict{}, &sandbox.UnavailableError{Mode: policy.Mode}
+		return verdict{}, &sandbox.UnavailableError{Mode: policy.Mode, Lacking: true}
 	}
 	e.probes.mu.Lock()
 	defer e.probes.mu.Unlock()
@@ -108,7 +109,7 @@ func (e *Engine) verdict(ctx context.Context, policy sandbox.Policy) (verdict, e
 		e.probes.found = map[probeKey]verdict{}
 	}
 	e.probes.found[key] = v
-	e.probes.namespaces = e.probes.namespaces || v.namespaces
+	e.probes.any, e.probes.namespaces = true, e.probes.namespaces || v.namespaces
 	return v, nil
 }
 
@@ -116,10 +117,11 @@ func (e *Engine) verdict(ctx context.Context, policy sandbox.Policy) (verdict, e
 func (e *Engine) try(ctx context.Context, key probeKey) (verdict, error) {
 	policy := key.policy()
 	if e.kernel.unfit != "" {
-		return verdict{}, &sandbox.UnavailableError{Mode: key.mode, Detail: e.kernel.unfit,
+		return verdict{}, &sandbox.UnavailableError{Mode: key.mode, Detail: e.kernel.unfit, Lacking: true,
 			Remedies: []string{"boot a newer kernel: 5.13 has the first Landlock, 5.19 shows what a sandbox refused, 6.12 has all that confine uses"}}
 	}
 	var reasons []string
+	lacking := !e.probes.any
 	advice := []string{"allow unprivileged user namespaces for confine, or boot a kernel with Landlock (5.13 or newer)"}
 	for _, namespaces := range []bool{true, false} {
 		if namespaces && e.options.NoNamespaces {
@@ -134,7 +136,7 @@ func (e *Engine) try(ctx context.Context, key probeKey) (verdict, error) {
 		}
 		claims := e.wrapper.Claims(policy, namespaces)
 		if claims.Missing != "" {
-			return verdict{}, &sandbox.UnavailableError{Mode: key.mode, Detail: claims.Missing, Remedies: claims.Remedies}
+			return verdict{}, &sandbox.UnavailableError{Mode: key.mode, Detail: claims.Missing, Remedies: claims.Remedies, Lacking: lacking && !claims.Unsure}
 		}
 		x := experiment{key: key, namespaces: namespaces}
 		attempts, err := e.conduct(ctx, x)
@@ -150,6 +152,7 @@ func (e *Engine) try(ctx context.Context, key probeKey) (verdict, error) {
 		}
 		if err != nil {
 			reasons = append(reasons, err.Error())
+			lacking = lacking && !passing(err)
 			if runner, ok := errors.AsType[*RunnerError](err); ok && len(runner.Remedies) > 0 {
 				advice = runner.Remedies
 			}
@@ -163,7 +166,7 @@ func (e *Engine) try(ctx context.Context, key probeKey) (verdict, error) {
 		v.limits = confirm(limitClaims(key.mode, v.mounts(), namespaces), attempts)
 		return v, nil
 	}
-	return verdict{}, &sandbox.UnavailableError{Mode: key.mode, Detail: strings.Join(reasons, "; "),
+	return verdict{}, &sandbox.UnavailableError{Mode: key.mode, Detail: strings.Join(reasons, "; "), Lacking: lacking,
 		Remedies: slices.Concat(advice, []string{"run `confine doctor` for details"})}
 }
 

@@ -26,6 +26,7 @@ type Claims struct {
 	// Missing says why this wrapper cannot work on this host at all; empty if
 	// it may.
 	Missing  string
+	Unsure   bool // it could not be looked for, which may pass
 	Remedies []string
 }
 

@@ -85,7 +85,7 @@ var Keys = []Key{
 	},
 	{
 		Name: KeyOnUnavailable, Kind: Text, Default: "refuse", Choices: []string{"refuse", "run-unconfined"}, order: ranked{"run-unconfined": {"refuse"}},
-		Meaning: "What happens to a command where nothing can confine it: it is refused, or runs with nothing that confines it, and its result says so.",
+		Meaning: "What happens to a command where this host lacks what would confine it: it is refused, or runs with nothing that confines it, and its result says so.",
 	},
 	{
 		Name: KeyPreferBwrap, Kind: Switch, Default: false, order: fixed{},
