@@ -131,16 +131,23 @@ type Result struct {
 
 // Report is what a provider can do on this host, from having tried.
 type Report struct {
-	Provider string                   `json:"provider"`
-	Kind     string                   `json:"kind,omitempty"`
-	Usable   bool                     `json:"usable"`
-	Reason   string                   `json:"reason,omitempty"` // why not usable, or why less than full
-	Remedies []string                 `json:"remedies,omitempty"`
-	Version  string                   `json:"version,omitempty"` // of the mechanism: Landlock ABI, bubblewrap version
-	Layers   []string                 `json:"layers,omitempty"`
-	Facets   map[Facet]FacetReport    `json:"facets,omitempty"` // for workspace-write without network
-	Limits   map[Resource]FacetReport `json:"limits,omitempty"` // which limits hold if they are set
-	Checks   []Check                  `json:"checks,omitempty"` // what was tried and what came of it
+	Provider string   `json:"provider"`
+	Kind     string   `json:"kind,omitempty"`
+	Usable   bool     `json:"usable"`
+	Reason   string   `json:"reason,omitempty"` // why not usable, or why less than full
+	Remedies []string `json:"remedies,omitempty"`
+	Version  string   `json:"version,omitempty"` // of the mechanism: Landlock ABI, bubblewrap version
+	Layers   []string `json:"layers,omitempty"`
+
+	// ABI is the version of Landlock that takes part, 0 if none does or it is not
+	// known. MissingRights is what it cannot refuse and a newer one can; whether
+	// something else does is in Facets.
+	ABI           int      `json:"abi,omitempty"`
+	MissingRights []string `json:"missingRights,omitempty"`
+
+	Facets map[Facet]FacetReport    `json:"facets,omitempty"` // for workspace-write without network
+	Limits map[Resource]FacetReport `json:"limits,omitempty"` // which limits hold if they are set
+	Checks []Check                  `json:"checks,omitempty"` // what was tried and what came of it
 }
 
 // Check is one thing that a probe tried.

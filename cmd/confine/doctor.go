@@ -11,6 +11,7 @@ import (
 
 	"github.com/confine-dev/confine/cmd/confine/config"
 	"github.com/confine-dev/confine/rpc/proto"
+	"github.com/confine-dev/confine/rpc/server"
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/harden"
 )
@@ -37,21 +38,10 @@ something is not as claimed.`,
 // diagnosis is what `confine doctor --json` prints. The field names are
 // stable; docs/troubleshooting.md describes them.
 type diagnosis struct {
-	OK        bool             `json:"ok"`
-	Problems  []string         `json:"problems"` // why not, and what to do
-	Mode      sandbox.Mode     `json:"mode"`     // configured; empty if the settings cannot be read
-	Provider  string           `json:"provider"` // that confines commands; "none" if nothing does
-	Settings  []proto.Setting  `json:"settings"`
-	Providers []sandbox.Report `json:"providers"`
-
-	SettingsProblems []proto.SettingsProblem `json:"settingsProblems"`
-
-	Hardening *harden.State `json:"hardening,omitempty"` // of this process, as of a server's; left out if none can be made
+	proto.Record
 
 	Paths diagnosedPaths `json:"paths"`
 	Build buildFacts     `json:"build"`
-
-	unconfined bool // commands run all the same
 
 	Verification *verification `json:"verification,omitempty"` // with --verify only
 }
@@ -104,47 +94,36 @@ func (d diagnosis) status() int {
 
 // diagnose asks a server in this process, so that the answer is an editor's.
 func diagnose(ctx context.Context, o doctorOptions) diagnosis {
-	d := diagnosis{
-		Problems:  []string{},
-		Provider:  sandbox.ProviderNone,
-		Settings:  []proto.Setting{},
-		Providers: []sandbox.Report{},
-
-		SettingsProblems: []proto.SettingsProblem{},
-
-		Paths: diagnosePaths(config.FindPaths()),
-		Build: readBuildFacts(),
-	}
+	d := diagnosis{Record: proto.NewRecord(), Paths: diagnosePaths(config.FindPaths()), Build: readBuildFacts()}
 	w, err := newWiring(wiringOptions{})
 	if err != nil {
 		d.problem(err)
 		return d
 	}
 	defer w.close()
-	d.Mode = w.settings.Mode
-	state := w.hardening.State()
-	d.Hardening = &state
-	c, err := connect(ctx, w.server, clientOptions{})
-	if err != nil {
+	if err := d.ask(ctx, w.server); err != nil {
 		d.problem(err)
 		return d
-	}
-	defer c.close()
-	var capabilities proto.Capabilities
-	if err := c.conn.Call(ctx, proto.MethodCapabilities, proto.CapabilitiesParams{Wait: true}, &capabilities); err != nil {
-		d.problem(err)
-		return d
-	}
-	d.SettingsProblems, d.unconfined = capabilities.Problems, w.settings.RunUnconfined
-	d.Settings, d.Providers, d.Provider = capabilities.Settings, capabilities.Providers, capabilities.Provider
-	d.OK, d.Problems = d.verdict(w.settings.Provider)
-	if !d.OK {
-		d.Provider = sandbox.ProviderNone
 	}
 	if o.verify {
 		d.Verification = verify(ctx, w.providers.choice.known)
 	}
 	return d
+}
+
+// ask takes the record of a server.
+func (d *diagnosis) ask(ctx context.Context, srv *server.Server) error {
+	c, err := connect(ctx, srv, clientOptions{})
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	var capabilities proto.Capabilities
+	if err := c.conn.Call(ctx, proto.MethodCapabilities, proto.CapabilitiesParams{Wait: true}, &capabilities); err != nil {
+		return err
+	}
+	d.Record = capabilities.Record
+	return nil
 }
 
 func (d *diagnosis) problem(err error) {
@@ -153,24 +132,6 @@ func (d *diagnosis) problem(err error) {
 		text += "; " + h.Hint()
 	}
 	d.Problems = append(d.Problems, text)
-}
-
-// verdict says whether the configured mode can be enforced, or why not.
-func (d diagnosis) verdict(configured string) (ok bool, problems []string) {
-	problems = []string{}
-	if !d.Mode.Confined() {
-		return true, problems // nothing is to be enforced
-	}
-	for _, report := range d.Providers {
-		switch {
-		case report.Provider == d.Provider && report.Usable:
-			return true, []string{}
-		case configured == sandbox.ProviderAuto || configured == report.Provider:
-			sentence := append([]string{fmt.Sprintf("provider %s cannot be used: %s", report.Provider, report.Reason)}, report.Remedies...)
-			problems = append(problems, strings.Join(sentence, "; "))
-		}
-	}
-	return false, problems
 }
 
 func diagnosePaths(paths config.Paths) diagnosedPaths {
@@ -187,6 +148,12 @@ func (d diagnosis) print(w io.Writer) {
 	fmt.Fprintf(w, "%s\n\n", d.summary())
 	for _, problem := range d.Problems {
 		fmt.Fprintf(w, "  problem: %s\n", printable(problem))
+	}
+	for _, hint := range d.Hints {
+		fmt.Fprintf(w, "  hint: %s\n", printable(hint))
+	}
+	if len(d.Problems)+len(d.Hints) > 0 {
+		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "Settings\n")
 	for _, s := range d.Settings {
@@ -221,7 +188,7 @@ func (d diagnosis) summary() string {
 	switch {
 	case d.Mode == "":
 		return "confine cannot run commands here."
-	case !d.OK && d.unconfined:
+	case !d.OK && d.setting(config.KeyOnUnavailable) == "run-unconfined":
 		return fmt.Sprintf("Commands run with NOTHING that confines them: mode %s is configured and cannot be enforced, and on_unavailable is \"run-unconfined\".", d.Mode)
 	case !d.OK:
 		return fmt.Sprintf("Commands are refused: mode %s is configured and cannot be enforced.", d.Mode)
@@ -229,6 +196,16 @@ func (d diagnosis) summary() string {
 		return fmt.Sprintf("Commands run in mode %s: confine does not confine them.", d.Mode)
 	}
 	return fmt.Sprintf("Commands run in mode %s, confined by %s.", d.Mode, d.Provider)
+}
+
+// setting is the value of one key; nil if it is not known.
+func (d diagnosis) setting(key string) any {
+	for _, s := range d.Settings {
+		if s.Key == key {
+			return s.Value
+		}
+	}
+	return nil
 }
 
 // printReport writes what one provider can do, and what it was seen to do.
@@ -247,6 +224,9 @@ func printReport(w io.Writer, report sandbox.Report) {
 	}
 	if len(report.Layers) > 0 {
 		fmt.Fprintf(w, "    layers: %s\n", printable(strings.Join(report.Layers, ", ")))
+	}
+	if len(report.MissingRights) > 0 {
+		fmt.Fprintf(w, "    this Landlock cannot refuse: %s\n", printable(strings.Join(report.MissingRights, "; ")))
 	}
 	for _, facet := range sandbox.Facets {
 		if f, ok := report.Facets[facet]; ok {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/sandbox"
 )
 
@@ -49,7 +50,7 @@ func TestDoctorVerifies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := verify(t.Context(), []sandbox.Provider{absent{}, claimant{verified: row.verified}})
-			d := diagnosis{OK: row.configured, Verification: v}
+			d := diagnosis{Record: proto.Record{OK: row.configured}, Verification: v}
 			if got := d.status(); got != row.status {
 				t.Errorf("the status is %d, want %d", got, row.status)
 			}

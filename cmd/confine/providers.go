@@ -119,13 +119,10 @@ func (p *providers) choose(s config.Settings, bwrap sandbox.Provider, wrapper lo
 	if bwrap != nil {
 		know(c.known, bwrap)
 	}
-	switch {
-	case s.Backend == sandbox.ProviderOpenSandbox:
-		c.confined = known(c.known, sandbox.ProviderOpenSandbox)
-	case s.Provider == sandbox.ProviderAuto:
+	if by := s.ConfinedBy(); by != sandbox.ProviderAuto {
+		c.confined = known(c.known, by)
+	} else {
 		c.confined = &auto{embedded: known(c.known, sandbox.ProviderLandlock), bwrap: known(c.known, sandbox.ProviderBwrap), preferBwrap: s.PreferBwrap}
-	default:
-		c.confined = known(c.known, s.Provider)
 	}
 	if !p.o.brief {
 		c.report = reports(c.known, c.confined)

@@ -150,7 +150,7 @@ func (w *wiring) serverSettings(from *config.Snapshot) *server.Settings {
 	s := from.Settings
 	choice := w.providers.under(s)
 	return &server.Settings{
-		Mode: s.Mode, Network: s.Network, ApprovalPolicy: approval.Policy(s.ApprovalPolicy),
+		Provider: s.ConfinedBy(), Mode: s.Mode, Network: s.Network, ApprovalPolicy: approval.Policy(s.ApprovalPolicy),
 		WritableRoots: s.Writable(w.paths.Home), Limits: s.Limits,
 		Refusal: from.Refusal, Shown: shownSettings(from), Problems: settingsProblems(from),
 		Confined: choice.confined, ConfinedReport: choice.report, Skipped: choice.skipped,

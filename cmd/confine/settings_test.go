@@ -151,7 +151,7 @@ func (e *edited) now() (state int64, mistaken bool) {
 			state = int64(s.Value.(float64)) - 10000
 		}
 	}
-	for _, p := range c.Problems {
+	for _, p := range c.SettingsProblems {
 		mistaken = mistaken || p.Severity == proto.SeverityError
 	}
 	return state, mistaken

@@ -89,6 +89,9 @@ func newWiring(o wiringOptions) (_ *wiring, err error) {
 		HostEnv:   os.Environ(),
 		SpillDir:  spill,
 
+		Hardening: w.hardening.State,
+		Hints:     hostHints(os.Getenv, w.paths),
+
 		KeepOutput: o.keep,
 		Log:        o.log,
 		Trace:      o.trace,

@@ -1,7 +1,5 @@
 package proto
 
-import "github.com/confine-dev/confine/sandbox"
-
 // ClientConfine is what a client announces as
 // capabilities.experimental.confine.
 type ClientConfine struct {
@@ -36,62 +34,24 @@ type CapabilitiesParams struct {
 	Wait bool `json:"wait,omitempty"` // answer only when probing is done
 }
 
-// Capabilities is what this host can enforce and how this server is set.
+// Capabilities is what this host can enforce and how this server is set, and what
+// this connection has of it.
 type Capabilities struct {
-	ProtocolVersion int               `json:"protocolVersion"`
-	Version         string            `json:"version"` // of confine
-	State           ProbeState        `json:"state"`
-	Provider        string            `json:"provider"`  // that confines commands; none if nothing does
-	Providers       []sandbox.Report  `json:"providers"` // empty while probing
-	Settings        []Setting         `json:"settings"`
-	Problems        []SettingsProblem `json:"settingsProblems"`
-	Roots           []string          `json:"roots"` // canonical paths
-	RefusedRoots    []RefusedURI      `json:"refusedRoots"`
-	CanAsk          bool              `json:"canAsk"` // somebody can be asked for more
-	Limits          Limits            `json:"limits"`
-	Tool            Tool              `json:"tool"`
+	Record
+
+	ProtocolVersion int          `json:"protocolVersion"`
+	Version         string       `json:"version"` // of confine
+	State           ProbeState   `json:"state"`
+	Roots           []string     `json:"roots"` // canonical paths
+	RefusedRoots    []RefusedURI `json:"refusedRoots"`
+	CanAsk          bool         `json:"canAsk"` // somebody can be asked for more
+	Tool            Tool         `json:"tool"`
 }
-
-// Setting is one effective setting.
-type Setting struct {
-	Key    string `json:"key"` // as in the settings file
-	Value  any    `json:"value"`
-	Origin string `json:"origin"` // default, or where it was set
-}
-
-// SettingsProblem is something to be said of the settings.
-type SettingsProblem struct {
-	Severity Severity `json:"severity"`
-	Message  string   `json:"message"` // may have paths of files in it
-}
-
-// Severity says what a problem does.
-type Severity string
-
-// The severities: a warning is about something that counts for nothing; an error
-// means that what held before holds on, or that no command runs.
-const (
-	SeverityWarning Severity = "warning"
-	SeverityError   Severity = "error"
-)
 
 // RefusedURI is a workspace folder that is not used as a root.
 type RefusedURI struct {
 	URI    string `json:"uri"`
 	Reason string `json:"reason"`
-}
-
-// Limits are the fixed limits of the server.
-type Limits struct {
-	DefaultTimeoutMs int64 `json:"defaultTimeoutMs"`
-	MaxTimeoutMs     int64 `json:"maxTimeoutMs"`
-	TextBytes        int   `json:"textBytes"`     // of each stream in a result
-	ChunkBytes       int   `json:"chunkBytes"`    // of one confine/output
-	UnsentBytes      int   `json:"unsentBytes"`   // of one run before output is left out
-	FinishedRuns     int   `json:"finishedRuns"`  // kept for reading
-	FinishedRunMs    int64 `json:"finishedRunMs"` // how long
-	Background       int   `json:"background"`    // runs at once
-	Sessions         int   `json:"sessions"`      // of a connection, until its end
 }
 
 // Tool describes the shell tool for an agent.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/confine-dev/confine/approval"
 	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/harden"
 )
 
 var update = flag.Bool("update", false, "write docs/protocol.schema.json anew")
@@ -81,9 +82,13 @@ func oneOf[T ~string](values ...T) map[string]any {
 	return map[string]any{"type": "string", "enum": names(values)}
 }
 
-// nullable are the fields that LSP lets a client set to null.
+// nullable are the fields that LSP lets a client set to null, and those of ours for
+// which null has a meaning.
 var nullable = map[reflect.Type][]string{
-	reflect.TypeFor[InitializeParams](): {"ProcessID", "RootURI", "WorkspaceFolders"},
+	reflect.TypeFor[InitializeParams]():      {"ProcessID", "RootURI", "WorkspaceFolders"},
+	reflect.TypeFor[harden.Control[int]]():   {"Value", "Wanted"},
+	reflect.TypeFor[harden.Control[int64]](): {"Value", "Wanted"},
+	reflect.TypeFor[harden.Control[bool]]():  {"Value", "Wanted"},
 }
 
 // orNull is what s allows, or null.
@@ -142,12 +147,13 @@ func (s *schema) of(t reflect.Type) map[string]any {
 }
 
 func (s *schema) object(t reflect.Type) map[string]any {
-	ref := map[string]any{"$ref": "#/$defs/" + t.Name()}
-	if _, done := s.defs[t.Name()]; done {
+	name := defName(t)
+	ref := map[string]any{"$ref": "#/$defs/" + name}
+	if _, done := s.defs[name]; done {
 		return ref
 	}
 	def := map[string]any{"type": "object"}
-	s.defs[t.Name()] = def // before its fields, which may lead back here
+	s.defs[name] = def // before its fields, which may lead back here
 	properties, required := map[string]any{}, []string{}
 	for _, f := range fields(t) {
 		property, ok := fieldTypes[t][f.goName]
@@ -167,6 +173,14 @@ func (s *schema) object(t reflect.Type) map[string]any {
 		def["required"] = required
 	}
 	return ref
+}
+
+// defName is the name of a type's definition, which stands in a URI.
+func defName(t reflect.Type) string {
+	if t == reflect.TypeFor[harden.State]() {
+		return "Hardening"
+	}
+	return strings.NewReplacer("[", "_", "]", "").Replace(t.Name())
 }
 
 type field struct {

@@ -3,10 +3,8 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/confine-dev/confine/rpc"
@@ -33,49 +31,15 @@ func (c *client) capabilities(ctx context.Context, req *rpc.Request) (any, error
 		roots = append(roots, root.Path)
 	}
 	return proto.Capabilities{
+		Record:          c.record(s),
 		ProtocolVersion: proto.ProtocolVersion,
 		Version:         c.o.Version,
 		State:           c.probing.state(),
-		Provider:        c.confiner(s),
-		Providers:       orEmpty(c.probing.all()),
-		Settings:        s.shown(),
-		Problems:        orEmpty(c.problems(s)),
 		Roots:           roots,
 		RefusedRoots:    c.folders.refusals(),
 		CanAsk:          c.canAsk(),
-		Limits:          c.limits(),
 		Tool:            shellTool(s.Mode.Confined() && c.canAsk()),
 	}, nil
-}
-
-// confiner names the provider that confines commands, as far as is known yet.
-func (c *client) confiner(s *Settings) string {
-	if s.Confined == nil {
-		return sandbox.ProviderNone
-	}
-	name := s.Confined.Name()
-	if report, tried := c.probing.of(name); tried && !report.Usable {
-		return sandbox.ProviderNone
-	}
-	return name
-}
-
-func (c *client) limits() proto.Limits {
-	textBytes := sandbox.DefaultKeep
-	if c.o.KeepOutput > 0 {
-		textBytes = c.o.KeepOutput
-	}
-	return proto.Limits{
-		DefaultTimeoutMs: sandbox.DefaultTimeout.Milliseconds(),
-		MaxTimeoutMs:     sandbox.MaxTimeout.Milliseconds(),
-		TextBytes:        textBytes,
-		ChunkBytes:       chunkBytes,
-		UnsentBytes:      unsentBytes,
-		FinishedRuns:     keepFinished,
-		FinishedRunMs:    keepFor.Milliseconds(),
-		Background:       maxBackground,
-		Sessions:         maxSessions,
-	}
 }
 
 // probing is what the providers have answered so far.
@@ -185,43 +149,4 @@ func (c *client) noteFailure(err error) {
 	if isUnavailable(err) {
 		c.probe()
 	}
-}
-
-// commandDoctor tells the person what can be enforced, when that is known.
-func (c *client) commandDoctor() (any, error) {
-	id, err := newRunID("")
-	if err != nil {
-		return nil, err
-	}
-	c.working.Go(func() {
-		select {
-		case <-c.probing.done:
-			c.notify(proto.MethodShowMessage, proto.ShowMessageParams{Type: proto.MessageInfo, Message: c.diagnosis()})
-		case <-c.ctx.Done():
-		}
-	})
-	return proto.Started{RunID: id}, nil
-}
-
-func (c *client) diagnosis() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "confine %s: sandbox_mode is %s.", sayable(c.o.Version), c.settings().Mode)
-	reports := c.probing.all()
-	if len(reports) == 0 {
-		b.WriteString("\nNo sandbox provider is known on this system.")
-	}
-	for _, r := range reports {
-		state := "usable"
-		if !r.Usable {
-			state = "not usable"
-		}
-		fmt.Fprintf(&b, "\n%s: %s", r.Provider, state)
-		if r.Reason != "" {
-			b.WriteString("; " + sayable(r.Reason))
-		}
-		for _, remedy := range r.Remedies {
-			b.WriteString("\n  " + sayable(remedy))
-		}
-	}
-	return b.String()
 }

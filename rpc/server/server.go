@@ -16,6 +16,7 @@ import (
 	"github.com/confine-dev/confine/rpc"
 	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/harden"
 )
 
 // Server serves editors. The zero value is not usable; see New.
@@ -40,6 +41,11 @@ type Options struct {
 	Forbidden sandbox.Forbidden // what can never be a workspace root
 	HostEnv   []string          // the environment that commands inherit, before it is scrubbed
 	SpillDir  string            // existing private folder for long output; empty means none
+
+	// For capabilities: how this process is protected now (nil: nobody looked), and
+	// what is amiss around it, in sentences that say what to do.
+	Hardening func() harden.State
+	Hints     []string
 
 	// KeepOutput is how many bytes of each stream a result holds at most; 0
 	// means sandbox.DefaultKeep.

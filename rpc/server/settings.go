@@ -22,6 +22,9 @@ type Settings struct {
 	WritableRoots  []string        // folders that workspace-write may write to besides the workspace's; absolute
 	Limits         sandbox.Limits  // of confined commands
 
+	// Provider is the configured one; empty means any that can be used.
+	Provider string
+
 	// Refusal says why no command may run at all; empty if one may.
 	Refusal string
 

@@ -118,8 +118,8 @@ func TestAChangeCountsFromTheNextRun(t *testing.T) {
 		}
 		var c proto.Capabilities
 		w.editor.Call(proto.MethodCapabilities, nil, &c)
-		if len(c.Problems) != 1 || c.Problems[0].Message != "a line is ignored" {
-			t.Errorf("problems %+v", c.Problems)
+		if len(c.SettingsProblems) != 1 || c.SettingsProblems[0].Message != "a line is ignored" {
+			t.Errorf("problems %+v", c.SettingsProblems)
 		}
 	})
 }
@@ -233,8 +233,8 @@ func TestWritableRoots(t *testing.T) {
 		}
 		var c proto.Capabilities
 		w.editor.Call(proto.MethodCapabilities, nil, &c)
-		if !slices.Equal(c.Roots, []string{w.folder, extra}) || len(c.Problems) != 3 || !strings.Contains(c.Problems[1].Message, "is a link") {
-			t.Errorf("roots %q, problems %+v", c.Roots, c.Problems)
+		if !slices.Equal(c.Roots, []string{w.folder, extra}) || len(c.SettingsProblems) != 3 || !strings.Contains(c.SettingsProblems[1].Message, "is a link") {
+			t.Errorf("roots %q, problems %+v", c.Roots, c.SettingsProblems)
 		}
 
 		// One that is made, one that is named no more.

@@ -22,6 +22,7 @@ func (w *Wrapper) Claims(policy sandbox.Policy, namespaces bool) local.Claims {
 	c := local.Claims{Version: p.version.String(), Layers: []string{"bwrap", "namespaces"}, Facets: view.Facets(policy, w.abi)}
 	if w.abi.Version > 0 {
 		c.Layers = append(c.Layers, "landlock")
+		c.ABI, c.MissingRights = w.abi.Version, w.abi.Lacks()
 	}
 	c.Layers = append(c.Layers, "seccomp")
 	if !namespaces {

@@ -25,6 +25,7 @@ func (w *Wrapper) Claims(policy sandbox.Policy, namespaces bool) local.Claims {
 			"boot a kernel with CONFIG_SECURITY_LANDLOCK and \"landlock\" among the lsm= boot parameter's values"}}
 	}
 	c := local.Claims{Version: fmt.Sprintf("ABI %d", w.abi.Version), Layers: []string{layerLandlock, layerSeccomp}}
+	c.ABI, c.MissingRights = w.abi.Version, w.abi.Lacks()
 	if namespaces {
 		c.Layers = append([]string{layerNamespaces}, c.Layers...)
 		c.Facets = view.Facets(policy, w.abi)

@@ -344,6 +344,7 @@ func (e *Engine) Probe(ctx context.Context) sandbox.Report {
 		return report
 	}
 	report.Usable, report.Version, report.Layers = true, v.claims.Version, v.claims.Layers
+	report.ABI, report.MissingRights = v.claims.ABI, v.claims.MissingRights
 	report.Limits = limitStates(v.limits)
 	report.Facets, report.Checks, report.Reason, report.Remedies = v.claims.Facets, v.checks, v.reason, v.claims.Remedies
 	return report

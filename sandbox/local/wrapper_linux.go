@@ -23,6 +23,10 @@ type Claims struct {
 	Layers  []string
 	Facets  map[sandbox.Facet]sandbox.FacetReport
 
+	// Of Landlock, as in sandbox.Report.
+	ABI           int
+	MissingRights []string
+
 	// Missing says why this wrapper cannot work on this host at all; empty if
 	// it may.
 	Missing  string

@@ -73,6 +73,26 @@ func ABIOf(version int) ABI {
 	return known
 }
 
+// Lacks names what this version cannot refuse and a later one can, each with the
+// kernel that can; nil if nothing is missing that confine uses.
+func (a ABI) Lacks() []string {
+	var lacks []string
+	for _, right := range []struct {
+		has  bool
+		name string
+	}{
+		{a.Files&unix.LANDLOCK_ACCESS_FS_TRUNCATE != 0, "truncating files (ABI 3, Linux 6.2)"},
+		{a.Network, "TCP connections by port (ABI 4, Linux 6.7)"},
+		{a.Files&unix.LANDLOCK_ACCESS_FS_IOCTL_DEV != 0, "ioctl on devices (ABI 5, Linux 6.10)"},
+		{a.Scopes, "signals and abstract sockets (ABI 6, Linux 6.12)"},
+	} {
+		if !right.has {
+			lacks = append(lacks, right.name)
+		}
+	}
+	return lacks
+}
+
 // Version asks the kernel (landlock_create_ruleset(2)) which version of Landlock
 // it has; 0 is none.
 func Version() int {

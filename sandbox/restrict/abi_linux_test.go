@@ -1,6 +1,7 @@
 package restrict
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/confine-dev/confine/sandbox"
@@ -100,5 +101,18 @@ func TestRuleComparesTheRoot(t *testing.T) {
 	}
 	if added := scripttest.Find(list, unix.SYS_LANDLOCK_ADD_RULE, nil); compared[0].Index > added[0].Index {
 		t.Error("the root is compared after its rule was added")
+	}
+}
+
+// TestLacks goes by the table of Documentation/userspace-api/landlock.rst.
+func TestLacks(t *testing.T) {
+	all := []string{"truncating files", "TCP connections", "ioctl on devices", "signals and abstract sockets"}
+	for version, first := range map[int]int{1: 0, 2: 0, 3: 1, 4: 2, 5: 3, 6: 4, 7: 4} {
+		lacks := strings.Join(ABIOf(version).Lacks(), "\n")
+		for i, right := range all {
+			if strings.Contains(lacks, right) != (i >= first) {
+				t.Errorf("ABI %d: %q is said of %q", version, lacks, right)
+			}
+		}
 	}
 }

@@ -32,6 +32,14 @@ type Settings struct {
 	Limits           sandbox.Limits
 }
 
+// ConfinedBy is the provider that the settings name, or sandbox.ProviderAuto.
+func (s Settings) ConfinedBy() string {
+	if s.Backend == sandbox.ProviderOpenSandbox {
+		return s.Backend
+	}
+	return s.Provider
+}
+
 // Value is one effective setting, for people.
 type Value struct {
 	Key    string `json:"key"`
