@@ -23,7 +23,7 @@ from wire import until  # noqa: E402
 from picture import colours  # noqa: E402
 
 BLUE = (0x1E, 0x6F, 0xD9)  # of project/web/page.js
-CHROMIUM = "XDG_CONFIG_HOME=/tmp/browser chromium --headless --no-sandbox --proxy-server=127.0.0.1:1"
+CHROMIUM = "chromium --headless --no-sandbox --proxy-server=127.0.0.1:1"
 YARN, BERRY = '"$TOOLS/yarn/bin/yarn.js"', '"$TOOLS/@yarnpkg/cli-dist/bin/yarn.js"'
 REQUIRES = "node -p 'require(\"day-words\").hello'"
 

@@ -132,7 +132,8 @@ func TestHoldsMount(t *testing.T) {
 
 func TestCacheVariables(t *testing.T) {
 	moved := map[string]string{"GOCACHE": "/t/.cache/go-build", "CCACHE_DIR": "/t/.cache/ccache", "UV_CACHE_DIR": "/t/.cache/uv", "npm_config_cache": "/t/.cache/npm",
-		"BUN_INSTALL_CACHE_DIR": "/t/.cache/bun", "GRADLE_USER_HOME": "/t/.cache/gradle", "MAVEN_OPTS": "-Dmaven.repo.local=/t/.cache/maven"}
+		"BUN_INSTALL_CACHE_DIR": "/t/.cache/bun", "GRADLE_USER_HOME": "/t/.cache/gradle", "MAVEN_OPTS": "-Dmaven.repo.local=/t/.cache/maven",
+		"CHROME_CONFIG_HOME": "/t/.cache/browser"}
 	with := func(more map[string]string, without ...string) map[string]string {
 		all := maps.Clone(moved)
 		maps.Copy(all, more)
@@ -151,7 +152,7 @@ func TestCacheVariables(t *testing.T) {
 		"not writable": {folders: []string{".cache", "go/pkg/mod", ".cargo/registry", ".local/share/pnpm/store/v10"}, want: moved},
 		// What is missing can be made in a layer.
 		"layers": {folders: []string{".cache", "go/pkg", ".cargo/registry", ".npm", ".gradle"}, layered: []string{".cache", "go/pkg", ".cargo/registry", ".npm", ".gradle"},
-			want: map[string]string{"BUN_INSTALL_CACHE_DIR": "/t/.cache/bun", "MAVEN_OPTS": moved["MAVEN_OPTS"]}},
+			want: map[string]string{"BUN_INSTALL_CACHE_DIR": "/t/.cache/bun", "MAVEN_OPTS": moved["MAVEN_OPTS"], "CHROME_CONFIG_HOME": "/t/.cache/browser"}},
 		"pnpm 10": {folders: []string{".local/share/pnpm/store/v10"}, layered: []string{".local/share/pnpm/store"},
 			want: with(map[string]string{"XDG_CACHE_HOME": "/t/.cache", "GOMODCACHE": "/t/.cache/go-mod", "CARGO_HOME": "/t/.cache/cargo",
 				"pnpm_config_store_dir": "HOME/.local/share/pnpm/store", "npm_config_store_dir": "HOME/.local/share/pnpm/store"})},

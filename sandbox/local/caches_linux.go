@@ -30,6 +30,9 @@ func overlayable(getenv func(string) string, policy sandbox.Policy, state string
 	}
 	var paths []string
 	for _, c := range toolCaches(getenv) {
+		if c.when == alwaysMoved {
+			continue
+		}
 		real, err := filepath.EvalSymlinks(c.path)
 		// Without HOME the paths are relative: to nothing that has a meaning.
 		if err != nil || !filepath.IsAbs(real) || strings.ContainsAny(real, ":,\\\n") || sandbox.Within(home, real) {
@@ -133,7 +136,7 @@ func cacheVariables(getenv func(string) string, layered []Cache, tmp string) map
 		switch {
 		case c.when == inPlace && writable && isFolder(c.path):
 			variables[name] = before + c.path
-		case c.when == ifReadOnly && !writable, c.when == ifMissing && !writable && !isFolder(c.path):
+		case c.when == alwaysMoved, c.when == ifReadOnly && !writable, c.when == ifMissing && !writable && !isFolder(c.path):
 			variables[name] = before + filepath.Join(tmp, ".cache", c.name)
 		}
 	}

@@ -19,9 +19,10 @@ type toolCache struct {
 type move int
 
 const (
-	ifReadOnly move = iota // without a layer too: the tool fails if it cannot write
-	ifMissing              // only if the host has none: what is there is of use unwritten
-	inPlace                // never: the tool would otherwise look for one on the mount of its project
+	ifReadOnly  move = iota // without a layer too: the tool fails if it cannot write
+	ifMissing               // only if the host has none: what is there is of use unwritten
+	inPlace                 // never: the tool would otherwise look for one on the mount of its project
+	alwaysMoved             // it is no cache, and nobody wants what is there to be used: a browser's profile
 )
 
 // toolCaches lists the caches of common tools as an environment places them, outer before inner: one is of interest only if none around it has
@@ -80,6 +81,9 @@ func toolCaches(getenv func(string) string) []toolCache {
 		{"nuget", p.at("NUGET_PACKAGES", ".nuget/packages"), "", inPlace},
 		{"nuget-http", data + "/NuGet", "", inPlace},
 		{"pub", p.at("PUB_CACHE", ".pub-cache"), "", inPlace},
+
+		// Chromium and Chrome end when they cannot make a profile, the headless ones too.
+		{"browser", p.at("CHROME_CONFIG_HOME", p.at("XDG_CONFIG_HOME", ".config")), "CHROME_CONFIG_HOME", alwaysMoved},
 	}
 	for _, part := range []string{"caches", "daemon", "native", "wrapper", "notifications", "workers", "jdks", ".tmp"} {
 		list = append(list, toolCache{"gradle-" + part, gradle + "/" + part, "", inPlace}) // beside settings that are hidden
