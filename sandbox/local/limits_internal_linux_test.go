@@ -16,7 +16,7 @@ func TestReleaseSince(t *testing.T) {
 		release string
 		want    bool
 	}{
-		{"6.14.0", true}, {"6.14-rc1", true}, {"6.18.44-fc-v857", true}, {"7.0.1", true}, {"10.1", true},
+		{"6.14.0", true}, {"6.14-rc1", true}, {"6.18.44-cloud", true}, {"7.0.1", true}, {"10.1", true},
 		{"6.13.9", false}, {"6.1.0-37-cloud-amd64", false}, {"5.14.0", false}, {"4.20", false},
 		{"", false}, {"six", false}, {"6", false},
 	} {

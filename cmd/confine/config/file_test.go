@@ -216,6 +216,7 @@ func TestLoadMistakes(t *testing.T) {
 		{"out of the home folder", "deny_read = [\"~/../other\"]\n", 1, "below the home folder"},
 		{"the whole file system", "deny_read = [\"/\"]\n", 1, "whole file system"},
 		{"what commands need", "deny_read = [\"/proc/\"]\n", 1, "every command needs"},
+		{"part of what commands need", "deny_read = [\"/proc/self\"]\n", 1, "every command needs"},
 		{"text for what is hidden", "deny_read = \"/opt\"\n", 1, "list of"},
 		{"text for the defaults", "deny_read_defaults = \"yes\"\n", 1, "without quotes"},
 		{"limit outside of its table", "memory = 1\n", 1, `unknown key "memory"`},

@@ -136,8 +136,8 @@ var Keys = []Key{
 		Meaning: "How many processes and threads there may be at once, in a session or, where the kernel counts otherwise, in a run; by default 128 per processor and at least 4096.",
 	},
 	{
-		Name: KeyMemory, Kind: Size, order: lower{},
-		Meaning: "How much memory the processes of a run may use together; by default as much as there is.",
+		Name: KeyMemory, Kind: Size, order: lower{}, note: noMemoryLimit,
+		Meaning: "How much memory the processes of a run may use together. Accepted, and without effect in this version: [nothing limits it](security.md#limits), and a warning says so.",
 	},
 	{
 		Name: KeyOpenFiles, Kind: Count, Default: int64(sandbox.DefaultLimits().OpenFiles), order: lower{},
@@ -162,6 +162,10 @@ var tables = []string{"limits"}
 // noHostTemp is what is to be said of a setting that changes nothing.
 func noHostTemp(any) string {
 	return "it has no effect: commands have temporary folders of their own and never get the host's"
+}
+
+func noMemoryLimit(any) string {
+	return "it has no effect: this version cannot limit the memory of a run, and results say so"
 }
 
 // keyOf finds a key by its exact name; nil if there is none.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/harden"
 )
 
@@ -183,7 +184,7 @@ func anyPath(text string) (path, fault string) {
 // hidablePath is anyPath without what no command can do without.
 func hidablePath(text string) (path, fault string) {
 	path, fault = anyPath(text)
-	if fault == "" && (path == "/proc" || path == "/dev") {
+	if fault == "" && (path == "/dev" || sandbox.Within(path, "/proc")) {
 		fault = fmt.Sprintf("names %q, which every command needs", text)
 	}
 	return path, fault

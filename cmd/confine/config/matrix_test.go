@@ -147,7 +147,14 @@ func checkOrder(t *testing.T, place *testPlace, key string, r row) {
 	w.say("user", key, r.loose)
 	w.say("trusted editor", key, r.loose)
 	w.say("command line", key, r.loose)
-	w.expect("managed is over all", key, or(r.both, r.tight), or(map[bool]string{true: "any"}[r.both != ""], w.say("managed", key, r.tight)))
+	adds := key == "deny_read"
+	w.expect("managed is over all", key, or(r.both, r.tight), or(map[bool]string{true: "any"}[r.both != "" || adds], w.say("managed", key, r.tight)))
+	if adds {
+		w = place.anew(t)
+		w.say("user", key, `["/opt/mine"]`)
+		w.say("managed", key, `["/opt/theirs"]`)
+		w.expect("managed adds", key, `["/opt/mine","/opt/theirs"]`, "any")
+	}
 }
 
 func or(a, b string) string {

@@ -147,6 +147,18 @@ type layer struct {
 	err     error // why there is nothing; commands are refused then
 }
 
+// additions parts the lists that allow less the longer they are from the rest.
+func (l layer) additions() (rest, adding layer) {
+	for _, e := range l.entries {
+		if _, adds := e.key.order.(more); adds {
+			adding.entries = append(adding.entries, e)
+		} else {
+			rest.entries = append(rest.entries, e)
+		}
+	}
+	return rest, adding
+}
+
 // compose puts layers over the defaults, later ones first, and then lets others
 // tighten the result.
 func compose(ordered, tightening []layer) *Snapshot {

@@ -99,9 +99,10 @@ func (s *Source) snapshot(editor layer, workspaces []layer) *Snapshot {
 		ordered = append(ordered, editor)
 	}
 	// What the command line and a trusted editor want narrower than the managed
-	// file holds as well.
-	tightening := append([]layer{s.named, editor}, workspaces...)
-	snapshot := compose(append(ordered, s.managed.layer), tightening)
+	// file holds as well, and what the person hides stays hidden besides what it hides.
+	over, adding := s.managed.additions()
+	tightening := append([]layer{adding, s.named, editor}, workspaces...)
+	snapshot := compose(append(ordered, over), tightening)
 	snapshot.Errors = append(snapshot.Errors, s.errors...)
 	if s.unwatched != "" {
 		snapshot.Warnings = append(snapshot.Warnings, s.unwatched)
