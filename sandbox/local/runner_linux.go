@@ -89,13 +89,16 @@ func (e *Engine) compileRunner(spec sandbox.Spec, program resolved, l *Launch, s
 		// A PID namespace around that of the runner: what a namespace may give
 		// away bounds those in it, too.
 		onward = len(script.calls)
-		flags = unix.CLONE_NEWPID | unix.CLONE_PARENT | unix.CLONE_VFORK | unix.CLONE_VM | uintptr(unix.SIGCHLD)
+		flags = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_PARENT | unix.CLONE_VFORK | unix.CLONE_VM | uintptr(unix.SIGCHLD)
 	}
 	script.Call("asking for a death signal", unix.SYS_PRCTL, Int(unix.PR_SET_PDEATHSIG), Int(int(unix.SIGKILL)))
 	e.seeServer(script)
 	script.blockSignals()
 	script.Call("leaving the server's session", unix.SYS_SETSID)
 	l.bounds.setNumbers(script)
+	if l.bounds.numbered() { // bubblewrap looks its child up in /proc, by the number that it has for it
+		script.Call("mounting /proc", unix.SYS_MOUNT, Text("proc"), Text("/proc"), Text("proc"), Int(unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC), Int(0))
+	}
 	script.Call("changing to the root folder", unix.SYS_CHDIR, Text("/"))
 	runner := script.keep("keeping the runner's program", l.Runner.Program)
 	null := script.Call("opening the null device", unix.SYS_OPENAT, Int(unix.AT_FDCWD), Text(os.DevNull), Int(unix.O_RDWR|unix.O_CLOEXEC))

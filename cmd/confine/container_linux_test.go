@@ -1,0 +1,39 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/confine-dev/confine/rpc/proto"
+)
+
+// TestFewProcesses: where there are so few processes that bubblewrap's numbers for its
+// own are nobody's outside, as in a container, it is used as ever.
+func TestFewProcesses(t *testing.T) {
+	requireBubblewrap(t)
+	require(t, os.Geteuid() == 0, "only root can make a PID namespace with a /proc of its own")
+	unshare, err := exec.LookPath("unshare")
+	require(t, err == nil, "unshare is missing")
+	w := newWorld(t)
+	inside := w.confine(t, "run", "--json", "--mode", "workspace-write", "--provider", "bwrap", "cat /proc/self/uid_map")
+	inside.Args = append([]string{unshare, "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", inside.Path}, inside.Args[1:]...)
+	inside.Path = unshare
+	out, err := inside.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var result proto.RunResult
+	if err := json.Unmarshal(out, &result); err != nil {
+		t.Fatal(err)
+	}
+	own, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// bubblewrap alone leaves root the only user there is.
+	if result.Stdout.Text != string(own) {
+		t.Errorf("users are mapped as %q and not as here, %q", result.Stdout.Text, own)
+	}
+}
