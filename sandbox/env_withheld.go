@@ -22,6 +22,10 @@ func withheld(name, value string) bool {
 	return false
 }
 
+// LooksSecret reports whether a variable, or a piece of text if the name is empty,
+// looks as if it held something that nobody else may know. Doubt means that it does.
+func LooksSecret(name, value string) bool { return secretName(name) || secretValue(value) }
+
 // withheldPrefixes name families of which every member is withheld.
 var withheldPrefixes = []string{
 	ownPrefix,

@@ -50,6 +50,7 @@ type diagnosedPaths struct {
 	Settings       string `json:"settings"` // empty if there is no place for it
 	SettingsExists bool   `json:"settingsExists"`
 	State          string `json:"state"`
+	StateProblem   string `json:"stateProblem,omitempty"` // why nothing can be kept there
 	Program        string `json:"program"`
 }
 
@@ -138,6 +139,9 @@ func diagnosePaths(paths config.Paths) diagnosedPaths {
 	d := diagnosedPaths{Settings: paths.SettingsFile(), State: paths.StateDir}
 	if _, err := os.Stat(d.Settings); d.Settings != "" && !errors.Is(err, fs.ErrNotExist) {
 		d.SettingsExists = true
+	}
+	if err := config.EnsurePrivate(paths.StateDir); err != nil {
+		d.StateProblem = err.Error()
 	}
 	d.Program, _ = os.Executable() // empty if it cannot be told
 	return d

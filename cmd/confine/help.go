@@ -24,7 +24,7 @@ func runHelp(args []string) (int, error) {
 	if flags.NArg() == 0 {
 		fmt.Fprint(os.Stdout, "confine runs shell commands in a sandbox of the operating system and asks\nbefore one gets more.\n\nusage: confine SUBCOMMAND …\n\n")
 		for _, c := range commands() {
-			fmt.Fprintf(os.Stdout, "  %-8s  %s\n", c.name, c.summary)
+			fmt.Fprintf(os.Stdout, "  %-10s  %s\n", c.name, c.summary)
 		}
 		fmt.Fprint(os.Stdout, "\n\"confine help SUBCOMMAND\" says more.\n")
 		return 0, nil

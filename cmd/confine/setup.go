@@ -85,7 +85,11 @@ func (d diagnosis) statusLines() []statusLine {
 	for _, hint := range d.Hints {
 		lines = append(lines, statusLine{"environment", statePartly, hint})
 	}
-	return append(lines, statusLine{"state", stateOK, d.Paths.State}, statusLine{"version", stateOK, d.Build.String()})
+	state := statusLine{"state", stateOK, d.Paths.State}
+	if d.Paths.StateProblem != "" {
+		state.state, state.details = stateFailed, d.Paths.StateProblem
+	}
+	return append(lines, state, statusLine{"version", stateOK, d.Build.String()})
 }
 
 func (d diagnosis) sandboxLine() statusLine {

@@ -117,9 +117,12 @@ func (w *wiring) harden(origin string, log *slog.Logger) *harden.Hardening {
 	return harden.Apply(harden.Options{MayGain: mayGain, Source: source, Log: log})
 }
 
+// auditName is the audit file, in the state folder.
+const auditName = "audit.jsonl"
+
 // openGate opens the audit file, without which nothing can be allowed.
 func (w *wiring) openGate() (*approval.Gate, error) {
-	audit, err := approval.OpenAudit(filepath.Join(w.paths.StateDir, "audit.jsonl"), approval.AuditOptions{})
+	audit, err := approval.OpenAudit(filepath.Join(w.paths.StateDir, auditName), approval.AuditOptions{})
 	if err != nil {
 		return nil, err
 	}
