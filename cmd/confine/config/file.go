@@ -116,9 +116,8 @@ func danglingLink(path string) error {
 }
 
 // readWorkspaceFile reads the settings file of a workspace folder, which anybody
-// may have written to do harm: it is no link and nothing leads out of the workspace,
-// nothing blocks, it is small, and no error has a word of it, since it may be another
-// file's second name.
+// may have written to do harm: it is reached by no link, nothing blocks, it is small,
+// and no error has a word of it, since it may be another file's second name.
 func readWorkspaceFile(folder string) ([]entry, error) {
 	path := filepath.Join(folder, workspaceFolder, workspaceFile)
 	fail := func(format string, args ...any) ([]entry, error) {
@@ -131,7 +130,8 @@ func readWorkspaceFile(folder string) ([]entry, error) {
 	defer top.Close()
 	name := filepath.Join(workspaceFolder, workspaceFile)
 	outer, err := top.Stat(workspaceFolder) // a link may lead to a folder of the workspace, not out of it
-	switch _, missing := top.Lstat(workspaceFolder); {
+	link, missing := top.Lstat(workspaceFolder)
+	switch {
 	case errors.Is(missing, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
@@ -147,6 +147,8 @@ func readWorkspaceFile(folder string) ([]entry, error) {
 		return fail("it cannot be looked at (%v)", unwrapPath(err))
 	case !before.Mode().IsRegular():
 		return fail("it is not a regular file")
+	case !link.IsDir():
+		return fail("%s is a link, which a command can replace, and with it what the file says: make it a folder", workspaceFolder)
 	}
 	file, err := top.OpenFile(name, os.O_RDONLY|openNonblock, 0)
 	if err != nil {

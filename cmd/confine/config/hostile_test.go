@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -101,8 +100,8 @@ func TestHarmlessWorkspace(t *testing.T) {
 	}
 }
 
-// TestLinkedWorkspaceFolder: a link to a folder of the workspace is like that folder,
-// with settings in it and without.
+// TestLinkedWorkspaceFolder: a link to a folder of the workspace does no harm while
+// there are no settings in it. Those that there are a command could take away.
 func TestLinkedWorkspaceFolder(t *testing.T) {
 	requireUnix(t)
 	folder := t.TempDir()
@@ -112,7 +111,7 @@ func TestLinkedWorkspaceFolder(t *testing.T) {
 		t.Errorf("without settings: %q, %q", s.Refusal, s.Warnings)
 	}
 	must(t, os.WriteFile(filepath.Join(folder, "real", "config.toml"), []byte("deny_read = [\"/opt/secret\"]\n"), 0o600))
-	if s := underWorkspace(t, folder); s.Refusal != "" || !slices.Equal(s.Settings.DenyRead, []string{"/opt/secret"}) {
+	if s := underWorkspace(t, folder); !strings.Contains(s.Refusal, ".confine is a link") {
 		t.Errorf("with settings: %q, %+v", s.Refusal, s.Settings)
 	}
 }
