@@ -79,6 +79,7 @@ func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
 		Namespaces:    r.Namespaces,
 		SharedNetwork: r.Policy.Network,
 		Env:           map[string]string{"TMPDIR": "/tmp"},
+		Caches:        r.Caches,
 		Writable:      append(plan.Writable(), extra.devices...),
 		Fleeting:      slices.ContainsFunc(plan.Mounts, func(m view.Mount) bool { return m.Fleeting }),
 		Runner:        &local.Runner{Program: p.file, Name: "bwrap", Args: list},

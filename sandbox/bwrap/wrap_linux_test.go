@@ -245,6 +245,9 @@ func TestCachesWithPlaces(t *testing.T) {
 		if strings.Contains(args, " --bind /layers/"+cache+" ") != layered {
 			t.Errorf("the session's layer over %s is there: %v", cache, !layered)
 		}
+		if slices.ContainsFunc(l.Caches, func(c local.Cache) bool { return filepath.Base(c.Path) == cache }) != layered {
+			t.Errorf("the launch says of a layer over %s that it is there: %v", cache, !layered)
+		}
 	}
 	if !strings.Contains(args, " --bind "+granted+" "+granted+" ") {
 		t.Error("the file is not granted")

@@ -31,7 +31,7 @@ func (w *Wrapper) Wrap(r local.Request) (*local.Launch, error) {
 	if w.abi.Version == 0 {
 		return nil, errors.New(missing)
 	}
-	l := &local.Launch{Namespaces: r.Namespaces, SharedNetwork: r.Policy.Network, HasRuleset: true, Env: map[string]string{}}
+	l := &local.Launch{Namespaces: r.Namespaces, SharedNetwork: r.Policy.Network, HasRuleset: true, Env: map[string]string{}, Caches: r.Caches}
 	wrap := w.outside
 	if r.Namespaces {
 		wrap = w.inside

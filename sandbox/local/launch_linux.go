@@ -49,6 +49,9 @@ type Launch struct {
 	// Defaults are variables for a command that does not set them itself.
 	Defaults map[string]string
 
+	// Caches are those of the request that the command finds a layer over.
+	Caches []Cache
+
 	// Writable are the places besides the policy's roots that the command may
 	// write to without a denial.
 	Writable []string

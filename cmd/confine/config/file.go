@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"time"
 )
 
@@ -125,7 +126,10 @@ func readWorkspaceFile(folder string) ([]entry, error) {
 	}
 	top, err := os.OpenRoot(folder)
 	if err != nil {
-		return nil, nil // no such folder, or none of ours: nothing can be run in it either
+		if errors.Is(err, fs.ErrPermission) || noFolder(folder) {
+			return nil, nil // nor can anything be run in it
+		}
+		return fail("the workspace cannot be looked at (%v)", unwrapPath(err))
 	}
 	defer top.Close()
 	name := filepath.Join(workspaceFolder, workspaceFile)
@@ -167,6 +171,16 @@ func readWorkspaceFile(folder string) ([]entry, error) {
 		return fail("it cannot be read (%v)", unwrapPath(err))
 	}
 	return parseTOML(path, data, true)
+}
+
+// noFolder reports whether there is no such folder. That looking failed for another
+// reason, such as too many open files, says nothing.
+func noFolder(path string) bool {
+	info, err := os.Stat(path)
+	if err == nil {
+		return !info.IsDir()
+	}
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // notOfWorkspace says why a file is not one that the owner of its workspace, root

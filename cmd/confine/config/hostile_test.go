@@ -206,3 +206,17 @@ func TestBadOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestWorkspaceThatCannotBeOpened: where there is no folder there are no settings, and
+// where nobody can look there may be some.
+func TestWorkspaceThatCannotBeOpened(t *testing.T) {
+	requireUnix(t)
+	folder := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(folder, "file"), nil, 0o600))
+	must(t, os.Symlink("loop", filepath.Join(folder, "loop")))
+	for path, refused := range map[string]bool{"missing": false, "file": false, "file/sub": false, "loop": true} {
+		if s := underWorkspace(t, filepath.Join(folder, path)); (s.Refusal != "") != refused {
+			t.Errorf("%s: %q", path, s.Refusal)
+		}
+	}
+}
