@@ -91,11 +91,17 @@ func (f Forbidden) wide(real string) string {
 	return ""
 }
 
-// own says what of confine itself lies at, in or above real.
+// own says what of confine itself lies at, in or above real, or is reached through a
+// link in it: no mount keeps commands from replacing one.
 func (f Forbidden) own(real string) string {
 	for _, own := range f.Own {
 		if own == "" {
 			continue
+		}
+		for _, step := range Way(own) {
+			if step.Link && holds(real, step.Folder) {
+				return fmt.Sprintf("the link %q leads to confine's own files at %q", filepath.Join(step.Folder, step.Name), own)
+			}
 		}
 		own = Canonical(own)
 		if holds(real, own) || isDir(own) && holds(own, real) {

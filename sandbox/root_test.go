@@ -43,7 +43,7 @@ func declare(t *testing.T, path string) *Root {
 }
 
 func TestDeclareRootForbidden(t *testing.T) {
-	base := tree(t, "home/u/project/sub", "home/u/.config/confine", "home/u/bin", "state/confine/deep", "other")
+	base := tree(t, "home/u/project/sub", "home/u/.config/confine", "home/u/bin", "state/confine/deep", "other", "linked", "elsewhere")
 	at := func(path string) string { return filepath.Join(base, path) }
 	if err := os.WriteFile(at("home/u/bin/confine"), nil, 0o755); err != nil {
 		t.Fatal(err)
@@ -51,8 +51,10 @@ func TestDeclareRootForbidden(t *testing.T) {
 	symlink(t, at("home/u"), at("alias"))
 	symlink(t, at("state"), at("other/to-state"))
 	symlink(t, "/", at("other/to-root"))
+	symlink(t, at("linked/on-the-way/confine.toml"), at("settings.toml")) // the end is in no folder that is refused
+	symlink(t, at("elsewhere"), at("linked/on-the-way"))
 	forbidden := Forbidden{Home: at("alias"), Own: []string{
-		at("alias/.config/confine"), at("state/confine"), at("home/u/bin/confine"), at("runtime/not/there/yet"), ""}}
+		at("alias/.config/confine"), at("state/confine"), at("home/u/bin/confine"), at("runtime/not/there/yet"), at("settings.toml"), ""}}
 
 	for _, path := range []string{"home/u/project", "home/u/project/sub", "other", "alias/project"} {
 		root, err := DeclareRoot(at(path), forbidden)
@@ -76,6 +78,7 @@ func TestDeclareRootForbidden(t *testing.T) {
 		"state/confine":          "own files",
 		"state/confine/deep":     "own files",
 		"other/to-state":         "own files",
+		"linked":                 "own files",
 		"home/u/.config":         "own files",
 		"home/u/.config/confine": "own files",
 		"home/u/bin":             "own files", // the binary itself lies there

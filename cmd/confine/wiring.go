@@ -150,7 +150,7 @@ func (w *wiring) hidden(s config.Settings) hide.Rules {
 
 // forbidden lists the folders that no command may be given for writing.
 func (w *wiring) forbidden() sandbox.Forbidden {
-	own := []string{w.paths.ConfigDir, w.paths.SettingsFile(), w.paths.ManagedFile, w.paths.StateDir}
+	own := []string{w.paths.ConfigDir, w.paths.SettingsFile(), w.paths.ManagedFile, w.paths.StateDir, w.settings.BwrapPath}
 	if program, err := os.Executable(); err == nil {
 		own = append(own, program)
 	}
