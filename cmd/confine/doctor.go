@@ -192,6 +192,8 @@ func (d diagnosis) summary() string {
 	switch {
 	case d.Mode == "":
 		return "confine cannot run commands here."
+	case !d.OK && d.Provider != sandbox.ProviderNone:
+		return "No command runs until the settings are mended."
 	case !d.OK && d.setting(config.KeyOnUnavailable) == "run-unconfined":
 		return fmt.Sprintf("Commands run with NOTHING that confines them: mode %s is configured and cannot be enforced, and on_unavailable is \"run-unconfined\".", d.Mode)
 	case !d.OK:

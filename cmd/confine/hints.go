@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/confine-dev/confine/cmd/confine/config"
+	"github.com/confine-dev/confine/sandbox"
 )
 
 // hostHints says what the environment that confine was started with lacks, as that
@@ -27,6 +28,9 @@ func hostHints(getenv func(string) string, paths config.Paths) []string {
 		if value := getenv(name); value != "" && !filepath.IsAbs(value) {
 			hint("%s is %q, which is no absolute path and counts for nothing; correct or remove it", name, value)
 		}
+	}
+	if outer := getenv(sandbox.MarkerSandbox); outer != "" {
+		hint("confine itself runs in a sandbox of confine (%s=%s) and may be unable to confine anything; run it outside of that", sandbox.MarkerSandbox, outer)
 	}
 	return hints
 }

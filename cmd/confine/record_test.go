@@ -65,7 +65,7 @@ var fakeHosts = []fakeHost{
 		name: "a provider that is named and missing", settings: server.Settings{Mode: sandbox.ReadOnly, Provider: "bwrap"}, confined: "bwrap", reports: []sandbox.Report{fullLandlock, noBwrap},
 		status: 1, provider: "none",
 		doctorSays: []string{"Commands are refused: mode read-only", "problem: provider bwrap cannot be used: bubblewrap is not installed; install it; or use landlock"},
-		setupSays:  []string{"sandbox       failed   Commands are refused: mode read-only is configured and cannot be enforced. provider bwrap cannot be used: bubblewrap is not installed; install it"},
+		setupSays:  []string{"sandbox       failed   Commands are refused: mode read-only is configured and cannot be enforced.", "bwrap         missing  bubblewrap is not installed; install it; or use landlock"},
 	},
 	{
 		name: "nothing, and commands run all the same", confined: "landlock", reports: []sandbox.Report{noLandlock, noBwrap},
@@ -85,8 +85,8 @@ var fakeHosts = []fakeHost{
 		settings: server.Settings{Mode: sandbox.ReadOnly, Refusal: "/w/.confine/config.toml:3: a mistake", Shown: []proto.Setting{{Key: "sandbox_mode", Value: "read-only", Origin: "default"}},
 			Problems: []proto.SettingsProblem{{Severity: proto.SeverityWarning, Message: "a line is ignored"}, {Severity: proto.SeverityError, Message: "no command runs"}}},
 		status: 1, provider: "landlock",
-		doctorSays: []string{"problem: no command runs until the settings are mended: /w/.confine/config.toml:3: a mistake", "warning: a line is ignored", "error: no command runs"},
-		setupSays:  []string{"sandbox       failed", "settings      failed   0 of 1 set; file "},
+		doctorSays: []string{"No command runs until the settings are mended.\n", "problem: no command runs until the settings are mended: /w/.confine/config.toml:3: a mistake", "warning: a line is ignored", "error: no command runs"},
+		setupSays:  []string{"sandbox       failed   No command runs until the settings are mended.", "settings      failed   0 of 1 set; file "},
 	},
 }
 
@@ -178,6 +178,7 @@ func TestHostHints(t *testing.T) {
 		"an ordinary environment": {map[string]string{"HOME": "/home/me", "PATH": "/bin", "XDG_STATE_HOME": "/s"}, config.Paths{Home: "/home/me"}, nil},
 		"nothing":                 {nil, config.Paths{Home: "/home/me"}, []string{"HOME is not set, or to no absolute path", "PATH is not set"}},
 		"no home anywhere":        {map[string]string{"HOME": "me", "PATH": "/bin"}, config.Paths{StateDir: "/tmp/confine-7"}, []string{"there is no home folder"}},
+		"within a sandbox":        {map[string]string{"HOME": "/h", "PATH": "/bin", "CONFINE_SANDBOX": "landlock"}, config.Paths{Home: "/h"}, []string{"confine itself runs in a sandbox of confine (CONFINE_SANDBOX=landlock)"}},
 		"relative folders":        {map[string]string{"HOME": "/h", "PATH": "/bin", "XDG_CONFIG_HOME": "c"}, config.Paths{Home: "/h"}, []string{`XDG_CONFIG_HOME is "c", which is no absolute path`}},
 	} {
 		t.Run(name, func(t *testing.T) {

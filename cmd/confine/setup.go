@@ -100,7 +100,11 @@ func (d diagnosis) sandboxLine() statusLine {
 	case !d.Mode.Confined():
 		state = stateOff
 	}
-	return statusLine{"sandbox", state, strings.Join(append([]string{d.summary()}, d.Problems...), " ")}
+	details := d.summary()
+	if len(d.Providers) == 0 { // else their lines and that of the settings say why
+		details = strings.Join(append([]string{details}, d.Problems...), " ")
+	}
+	return statusLine{"sandbox", state, details}
 }
 
 func providerLine(r sandbox.Report) statusLine {

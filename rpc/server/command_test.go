@@ -9,6 +9,7 @@ import (
 
 	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/rpc/rpctest"
+	"github.com/confine-dev/confine/rpc/server"
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/sandboxtest"
 )
@@ -133,7 +134,7 @@ func TestKillingByCommand(t *testing.T) {
 
 func TestDoctorByCommand(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+		w := newWorld(t, func(o *server.Options) { o.Hints = []string{"PATH is not set"} })
 		release := w.confined.HoldProbe()
 		w.editor.Initialize(rpctest.Init{})
 		w.confined.SetReport(sandbox.Report{Provider: "landlock", Reason: "no Landlock", Remedies: []string{"boot with lsm=landlock"}})
@@ -141,7 +142,7 @@ func TestDoctorByCommand(t *testing.T) {
 		release()
 		var told proto.ShowMessageParams
 		w.editor.AwaitNotification(proto.MethodShowMessage, &told)
-		for _, part := range []string{"landlock: not usable; no Landlock", "boot with lsm=landlock", "read-only"} {
+		for _, part := range []string{"landlock: not usable; no Landlock", "boot with lsm=landlock", "read-only", "PATH is not set"} {
 			if !strings.Contains(told.Message, part) {
 				t.Errorf("%q is not in %q", part, told.Message)
 			}

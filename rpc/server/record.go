@@ -96,25 +96,32 @@ func (c *client) commandDoctor() (any, error) {
 	return proto.Started{RunID: id}, nil
 }
 
+// diagnosis is the record in the words of a message.
 func (c *client) diagnosis() string {
+	r := c.record(c.settings())
 	var b strings.Builder
-	fmt.Fprintf(&b, "confine %s: sandbox_mode is %s.", sayable(c.o.Version), c.settings().Mode)
-	reports := c.probing.all()
-	if len(reports) == 0 {
+	fmt.Fprintf(&b, "confine %s: sandbox_mode is %s.", sayable(c.o.Version), r.Mode)
+	if !r.OK && c.settings().Refusal != "" {
+		b.WriteString("\n" + sayable(r.Problems[0]))
+	}
+	if len(r.Providers) == 0 {
 		b.WriteString("\nNo sandbox provider is known on this system.")
 	}
-	for _, r := range reports {
+	for _, p := range r.Providers {
 		state := "usable"
-		if !r.Usable {
+		if !p.Usable {
 			state = "not usable"
 		}
-		fmt.Fprintf(&b, "\n%s: %s", r.Provider, state)
-		if r.Reason != "" {
-			b.WriteString("; " + sayable(r.Reason))
+		fmt.Fprintf(&b, "\n%s: %s", p.Provider, state)
+		if p.Reason != "" {
+			b.WriteString("; " + sayable(p.Reason))
 		}
-		for _, remedy := range r.Remedies {
+		for _, remedy := range p.Remedies {
 			b.WriteString("\n  " + sayable(remedy))
 		}
+	}
+	for _, hint := range r.Hints {
+		b.WriteString("\n" + sayable(hint))
 	}
 	return b.String()
 }

@@ -2,40 +2,20 @@ package bwrap
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/confine-dev/confine/sandbox/local"
 )
 
 // host are the facts of a system by which the same message of bubblewrap has
-// different causes. An empty text is a setting that the kernel does not have.
+// different causes.
 type host struct {
-	apparmor     string // kernel.apparmor_restrict_unprivileged_userns
-	unprivileged string // kernel.unprivileged_userns_clone
-	maximum      string // user.max_user_namespaces
-	seccomp      bool   // this process is filtered itself
-	noNewPrivs   bool
-	setuid       bool // bubblewrap is installed setuid
-	root         bool
+	local.Host
+	setuid bool // bubblewrap is installed setuid
 }
 
 // thisHost reads the facts.
-func thisHost() host {
-	read := func(path string) string {
-		data, _ := os.ReadFile(path) // what cannot be read is not there
-		return strings.TrimSpace(string(data))
-	}
-	status := read("/proc/self/status")
-	return host{
-		apparmor:     read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
-		unprivileged: read("/proc/sys/kernel/unprivileged_userns_clone"),
-		maximum:      read("/proc/sys/user/max_user_namespaces"),
-		seccomp:      strings.Contains(status, "Seccomp:\t2"),
-		noNewPrivs:   strings.Contains(status, "NoNewPrivs:\t1"),
-		root:         os.Geteuid() == 0,
-	}
-}
+func thisHost() host { return host{Host: local.ThisHost()} }
 
 // Explain implements local.Explainer. The text decides nothing but which cause
 // is named: that the command never began is known before.
@@ -117,52 +97,42 @@ func said(reason string, remedies ...string) func(host) (string, []string) {
 	return func(host) (string, []string) { return reason, remedies }
 }
 
-// The remedies for what refuses user namespaces, by who refuses.
-var (
-	allowAppArmor = []string{
-		"give bubblewrap a profile that allows user namespaces: /etc/apparmor.d/bwrap with `profile bwrap /usr/bin/bwrap flags=(unconfined) { userns, }`, then `apparmor_parser -r /etc/apparmor.d/bwrap` (on Ubuntu the package apparmor-profiles has one, bwrap-userns-restrict)",
-		"or allow them for every program: sysctl kernel.apparmor_restrict_unprivileged_userns=0"}
-	allowClone   = []string{"run sysctl kernel.unprivileged_userns_clone=1", elsewise}
-	allowMaximum = []string{"raise user.max_user_namespaces: sysctl user.max_user_namespaces=10000", elsewise}
-	allowSeccomp = []string{"start the container with a seccomp profile that allows clone and unshare with new namespaces (docker run --security-opt seccomp=…)", elsewise}
-)
+// usual is where most systems have bubblewrap.
+const usual = "/usr/bin/bwrap"
+
+// packaged is where a profile comes from.
+const packaged = "or on Ubuntu install the package apparmor-profiles, which has a profile for bubblewrap (bwrap-userns-restrict)"
 
 // refusedNamespaces: EPERM from clone.
 func refusedNamespaces(h host) (string, []string) {
-	switch {
-	case h.unprivileged == "0" && !h.root:
-		return "the kernel refuses user namespaces to plain users (kernel.unprivileged_userns_clone = 0)" + h.void(), allowClone
-	case h.maximum == "0":
-		return "the kernel allows no user namespace (user.max_user_namespaces = 0)" + h.void(), allowMaximum
-	case h.apparmor == "1" && !h.root:
-		return "AppArmor refuses user namespaces to programs without a profile (kernel.apparmor_restrict_unprivileged_userns = 1)" + h.void(), allowAppArmor
-	case h.seccomp:
-		return "a seccomp filter around confine, as containers have one, refuses new namespaces" + h.void(), allowSeccomp
+	why, remedies := h.Refuser(usual)
+	if h.AppArmor == "1" {
+		remedies = append(remedies, packaged)
 	}
-	return "the host refuses new namespaces" + h.void(), []string{
-		"allow them: sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns, or the container's options", elsewise}
+	return why + h.void(), append(remedies, elsewise)
 }
 
 // void explains why installing bubblewrap setuid did not help.
 func (h host) void() string {
-	if h.setuid && h.noNewPrivs {
-		return "; bubblewrap is installed setuid root, but under no_new_privs, which confine was started with, that has no effect"
+	if h.setuid && h.NoNewPrivs {
+		return "; bubblewrap is installed setuid root, but under no_new_privs, which holds for confine, that has no effect"
 	}
 	return ""
 }
 
 func tooMany(h host) (string, []string) {
-	if h.maximum == "0" {
-		return refusedNamespaces(host{maximum: "0", setuid: h.setuid, noNewPrivs: h.noNewPrivs})
+	if h.Maximum == "0" {
+		return refusedNamespaces(host{local.Host{Maximum: "0", NoNewPrivs: h.NoNewPrivs}, h.setuid})
 	}
-	return "the limit of namespaces, or of their nesting, is reached (user.max_*_namespaces)", allowMaximum
+	return "the limit of namespaces, or of their nesting, is reached (user.max_*_namespaces)",
+		[]string{"raise user.max_user_namespaces: sysctl user.max_user_namespaces=10000", elsewise}
 }
 
 // mapped: the namespace was made but may not be set up, which is AppArmor's way
 // since it lets every program make one without any right in it.
 func mapped(h host) (string, []string) {
-	if h.apparmor == "1" {
-		return "AppArmor lets programs without a profile make a user namespace but do nothing in it (kernel.apparmor_restrict_unprivileged_userns = 1)", allowAppArmor
+	if h.AppArmor == "1" {
+		return "AppArmor lets programs without a profile make a user namespace but do nothing in it (kernel.apparmor_restrict_unprivileged_userns = 1)", append(local.AllowInAppArmor(usual), packaged, elsewise)
 	}
 	return "the host refuses to set up a user namespace; another sandbox around confine does that", []string{"run confine outside that sandbox", elsewise}
 }
@@ -170,7 +140,7 @@ func mapped(h host) (string, []string) {
 // powerless: root of its own namespaces was refused what root of them may do.
 func powerless(what string) func(host) (string, []string) {
 	return func(h host) (string, []string) {
-		if h.apparmor == "1" {
+		if h.AppArmor == "1" {
 			why, remedies := mapped(h)
 			return what + ": " + why, remedies
 		}

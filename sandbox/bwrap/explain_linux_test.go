@@ -25,23 +25,23 @@ func TestExplain(t *testing.T) {
 		reason string // part of it
 		remedy string // part of one
 	}{
-		{"the sysctl of Debian", refusedDebian, host{unprivileged: "0", maximum: "96365"}, "kernel.unprivileged_userns_clone = 0", "sysctl kernel.unprivileged_userns_clone=1"},
-		{"the same, upstream's words", refused08, host{unprivileged: "0"}, "kernel.unprivileged_userns_clone = 0", "sysctl kernel.unprivileged_userns_clone=1"},
-		{"none allowed at all", refusedDebian, host{maximum: "0"}, "user.max_user_namespaces = 0", "sysctl user.max_user_namespaces="},
-		{"none allowed at all, as the kernel says it", exceeded, host{maximum: "0"}, "user.max_user_namespaces = 0", "sysctl user.max_user_namespaces="},
-		{"too many", exceeded, host{maximum: "96365"}, "limit of namespaces", "user.max_user_namespaces"},
-		{"AppArmor refuses", refused08, host{apparmor: "1", maximum: "96365"}, "AppArmor", "/etc/apparmor.d/bwrap"},
-		{"AppArmor of Ubuntu 24.04", "bwrap: setting up uid map: Permission denied", host{apparmor: "1"}, "AppArmor", "/etc/apparmor.d/bwrap"},
-		{"AppArmor, seen at the network", "bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted", host{apparmor: "1"}, "AppArmor", "/etc/apparmor.d/bwrap"},
+		{"the sysctl of Debian", refusedDebian, host{Host: local.Host{Unprivileged: "0", Maximum: "96365"}}, "kernel.unprivileged_userns_clone = 0", "sysctl kernel.unprivileged_userns_clone=1"},
+		{"the same, upstream's words", refused08, host{Host: local.Host{Unprivileged: "0"}}, "kernel.unprivileged_userns_clone = 0", "sysctl kernel.unprivileged_userns_clone=1"},
+		{"none allowed at all", refusedDebian, host{Host: local.Host{Maximum: "0"}}, "user.max_user_namespaces = 0", "sysctl user.max_user_namespaces="},
+		{"none allowed at all, as the kernel says it", exceeded, host{Host: local.Host{Maximum: "0"}}, "user.max_user_namespaces = 0", "sysctl user.max_user_namespaces="},
+		{"too many", exceeded, host{Host: local.Host{Maximum: "96365"}}, "limit of namespaces", "user.max_user_namespaces"},
+		{"AppArmor refuses", refused08, host{Host: local.Host{AppArmor: "1", Maximum: "96365"}}, "AppArmor", "/etc/apparmor.d/bwrap"},
+		{"AppArmor of Ubuntu 24.04", "bwrap: setting up uid map: Permission denied", host{Host: local.Host{AppArmor: "1"}}, "AppArmor", "/etc/apparmor.d/bwrap"},
+		{"AppArmor, seen at the network", "bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted", host{Host: local.Host{AppArmor: "1"}}, "AppArmor", "/etc/apparmor.d/bwrap"},
 		{"a sandbox around", "bwrap: setting up uid map: Permission denied", host{}, "another sandbox", "outside that sandbox"},
-		{"a container's filter", refused08, host{seccomp: true, maximum: "96365"}, "seccomp", "seccomp profile"},
-		{"a container's filter for root", "bwrap: Creating new namespace failed: Operation not permitted", host{seccomp: true, root: true}, "seccomp", "seccomp profile"},
+		{"a container's filter", refused08, host{Host: local.Host{Seccomp: true, Maximum: "96365"}}, "seccomp", "seccomp profile"},
+		{"a container's filter for root", "bwrap: Creating new namespace failed: Operation not permitted", host{Host: local.Host{Seccomp: true, Root: true}}, "seccomp", "seccomp profile"},
 		{"for unknown reasons", refused08, host{}, "refuses new namespaces", "sysctl"},
 		{"no user namespaces in the kernel", "bwrap: Creating new namespace failed, likely because the kernel does not support user namespaces.  bwrap must be installed setuid on such systems.", host{}, "CONFIG_USER_NS", "boot a kernel"},
 		{"out of processes", "bwrap: Creating new namespace failed: Resource temporarily unavailable", host{}, "limit of processes", "ulimit -u"},
 		{"a container's /proc", "bwrap: Can't mount proc on /newroot/proc: Operation not permitted", host{}, "containers do that mask", "systempaths=unconfined"},
 		{"a container's AppArmor", "bwrap: Failed to make / slave: Permission denied", host{}, "forbids it", "apparmor=unconfined"},
-		{"setuid without effect", refused08, host{setuid: true, noNewPrivs: true, unprivileged: "0"}, "under no_new_privs", "sysctl kernel.unprivileged_userns_clone=1"},
+		{"setuid without effect", refused08, host{Host: local.Host{NoNewPrivs: true, Unprivileged: "0"}, setuid: true}, "under no_new_privs", "sysctl kernel.unprivileged_userns_clone=1"},
 		{"setuid with effect", "bwrap: The --size option is not permitted in setuid mode", host{setuid: true}, "installed setuid root", "chmod u-s"},
 		{"capabilities", "bwrap: Unexpected capabilities but not setuid, old file caps config?", host{}, "with capabilities", "ambient"},
 		{"an option it lacks", "bwrap: Unknown option --json-status-fd", host{}, "too old", "update bubblewrap"},
@@ -96,7 +96,7 @@ func TestFailureIsExplained(t *testing.T) {
 	}
 	speaker(t, dir+"/bwrap", "bwrap: setting up uid map: Permission denied")
 	w := New(Options{Path: dir + "/bwrap"})
-	w.host = func() host { return host{apparmor: "1"} }
+	w.host = func() host { return host{Host: local.Host{AppArmor: "1"}} }
 	e, err := local.New(w, local.Options{StateDir: dir + "/state"})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package landlock
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/local"
@@ -31,7 +32,10 @@ func (w *Wrapper) Claims(policy sandbox.Policy, namespaces bool) local.Claims {
 		c.Facets = view.Facets(policy, w.abi)
 	} else {
 		c.Facets = w.outsideFacets(policy)
-		c.Remedies = []string{"allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns, or the container's seccomp profile)"}
+		program, _ := os.Executable() // what would need a profile
+		why, remedies := local.ThisHost().Refuser(program)
+		remedies[0] = why + ": " + remedies[0]
+		c.Remedies = remedies
 	}
 	return c
 }
