@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/confine-dev/confine/approval/rules"
 	"github.com/confine-dev/confine/sandbox"
 )
 
@@ -81,15 +83,19 @@ func (g *Gate) Decide(ctx context.Context, p Prompter, r Request) (Decision, err
 	if fault := limits(r); fault != "" {
 		return g.unasked(r, Decision{Rejected, ByLimits, "", fault})
 	}
-	if gained(r.Have, r.Want).none() {
+	if r.Verdict.Decision == rules.Deny {
+		return g.unasked(r, Decision{Rejected, ByPolicy, "", r.Verdict.Why})
+	}
+	policy := cmp.Or(r.Policy, g.policy)
+	if gained(r.Have, r.Want).none() && !policy.Asks(r.Verdict) {
 		return Decision{AllowedOnce, ByMode, "", "the configured policy already allows it"}, nil
 	}
+	r = ruled(r, policy)
 	switch {
 	case ctx.Err() != nil:
 		return g.unasked(r, Decision{Cancelled, ByDefault, "", errRequestEnded.reason})
-	case cmp.Or(r.Policy, g.policy) == PolicyNever:
-		return g.unasked(r, Decision{Rejected, ByPolicy, "",
-			`the approval policy is "never": nobody is asked, and nothing beyond the configured mode is allowed`})
+	case policy == PolicyNever:
+		return g.unasked(r, Decision{Rejected, ByPolicy, "", never(r)})
 	}
 	k := keyOf(r)
 	w, d := g.admit(ctx, k, p, r)
@@ -97,6 +103,31 @@ func (g *Gate) Decide(ctx context.Context, p Prompter, r Request) (Decision, err
 		return g.unasked(r, d)
 	}
 	return g.ask(p, r, k, w)
+}
+
+// ruled is r, which is asked about, with what the rules have to do with that.
+func ruled(r Request, policy Policy) Request {
+	why := ""
+	switch r.everyTime = r.Verdict.Decision == rules.Ask; {
+	case r.everyTime:
+		why = r.Verdict.Why
+	case policy.Asks(r.Verdict) && gained(r.Have, r.Want).none():
+		why = fmt.Sprintf("the approval policy is %q, and %s", string(policy), cmp.Or(r.Verdict.Why, "no rule allows it"))
+	default:
+		return r
+	}
+	r.Reason = strings.TrimSpace(r.Reason + " It is asked because " + why + ".")
+	return r
+}
+
+// ReasonNever is the reason of what is refused because nobody is asked.
+const ReasonNever = `the approval policy is "never": nobody is asked, and nothing beyond the configured mode is allowed`
+
+func never(r Request) string {
+	if r.everyTime {
+		return `the approval policy is "never", so nobody is asked, and ` + r.Verdict.Why
+	}
+	return ReasonNever
 }
 
 // limits says why a request can never be allowed, or nothing.

@@ -173,7 +173,7 @@ func TestCancelledBeforeItIsAsked(t *testing.T) {
 func TestNew(t *testing.T) {
 	for name, o := range map[string]Options{
 		"no audit":         {},
-		"unknown policy":   {Audit: NoAudit(), Policy: "untrusted"},
+		"unknown policy":   {Audit: NoAudit(), Policy: "trusted"},
 		"negative time":    {Audit: NoAudit(), QuestionTTL: -1},
 		"negative waiting": {Audit: NoAudit(), MaxWaiting: -1},
 	} {

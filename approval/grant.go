@@ -95,7 +95,7 @@ func (m *memory) recall(k key, r Request) (Decision, bool) {
 	if m == nil {
 		return Decision{}, false
 	}
-	if yes, ok := m.grants[k]; ok {
+	if yes, ok := m.grants[k]; ok && !r.everyTime {
 		return Decision{AllowedSession, ByGrant, yes.questionID, "the person allowed this exact command for this session"}, true
 	}
 	if no := m.refusals[k]; no != nil && (no.reasons[reasonOf(r)] || no.times >= maxRefusals) {

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -93,7 +94,7 @@ var (
 )
 
 func options(r Request) []Option {
-	if r.Session == "" {
+	if r.Session == "" || r.everyTime {
 		return []Option{refuse, allowOnce}
 	}
 	return []Option{refuse, allowOnce, allowSession}
@@ -101,7 +102,9 @@ func options(r Request) []Option {
 
 // Describe returns the question that would be asked about r, without ID and
 // expiry.
-func Describe(r Request) Question { return newQuestion(r, "", time.Time{}) }
+func Describe(r Request) Question {
+	return newQuestion(ruled(r, cmp.Or(r.Policy, PolicyAsk)), "", time.Time{})
+}
 
 func newQuestion(r Request, id string, expires time.Time) Question {
 	exact, prose := style{}, style{prose: true}

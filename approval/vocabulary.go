@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/confine-dev/confine/approval/rules"
 	"github.com/confine-dev/confine/sandbox"
 )
 
@@ -14,6 +15,10 @@ type Request struct {
 	Session string // owner of grants and refusals; with none, nothing is remembered
 	Kind    Kind
 	Policy  Policy // of this request; empty means the gate's
+
+	// Verdict is what the rules say about the command. It never makes Want any
+	// wider without a question.
+	Verdict rules.Verdict
 
 	Command string            // for bash -c
 	Argv    []string          // program and arguments
@@ -32,6 +37,8 @@ type Request struct {
 	Justification string           // why it is needed, in the words of whoever asks: a model mostly
 	Evidence      []sandbox.Denial // what the sandbox refused before
 	Warnings      []string         // what else the person should know
+
+	everyTime bool // a rule wants it asked every time: no answer is kept as a yes
 }
 
 // Grant says what a person should know about one file or folder that is opened
@@ -92,7 +99,7 @@ type By string
 const (
 	ByMode    By = "mode"    // the configured policy already allows it
 	ByLimits  By = "limits"  // the request can never be allowed
-	ByPolicy  By = "policy"  // the approval policy forbids to ask
+	ByPolicy  By = "policy"  // the approval policy forbids to ask, or a rule denies the command
 	ByMemory  By = "memory"  // the person refused the same before
 	ByGrant   By = "grant"   // the person allowed the same before
 	ByPerson  By = "person"  // the person answered, or closed the question
@@ -104,17 +111,24 @@ type Policy string
 
 // The closed set of policies.
 const (
-	PolicyAsk   Policy = "ask"   // ask for what is wider than configured; the default
-	PolicyNever Policy = "never" // refuse it without asking
+	PolicyAsk       Policy = "ask"       // ask for what is wider than configured; the default
+	PolicyUntrusted Policy = "untrusted" // ask about every command that no rule allows, too
+	PolicyNever     Policy = "never"     // refuse what would be asked without asking
 )
+
+// Asks reports whether a command of which the rules say this is asked about although
+// it wants nothing beyond what is configured.
+func (p Policy) Asks(v rules.Verdict) bool {
+	return v.Decision == rules.Ask || p == PolicyUntrusted && v.Decision != rules.Allow
+}
 
 // ParsePolicy accepts exactly the spellings of the policies.
 func ParsePolicy(s string) (Policy, error) {
 	switch p := Policy(s); p {
-	case PolicyAsk, PolicyNever:
+	case PolicyAsk, PolicyUntrusted, PolicyNever:
 		return p, nil
 	}
-	return "", fmt.Errorf("unknown approval policy %q: use ask or never", s)
+	return "", fmt.Errorf("unknown approval policy %q: use ask, untrusted or never", s)
 }
 
 // Option is one answer that the person can choose.

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -18,10 +19,10 @@ const (
 
 // Rule is a decision about commands that begin with some words.
 type Rule struct {
-	Decision Decision
-	Command  []string // literal words, the first the program's name or path
-	Reason   string   // why, in the words of whoever wrote the rule; may be empty
-	Origin   string   // where it stands
+	Decision Decision `json:"decision"`
+	Command  []string `json:"command"`          // literal words, the first the program's name or path
+	Reason   string   `json:"reason,omitempty"` // why, in the words of whoever wrote the rule
+	Origin   string   `json:"origin"`           // where it stands
 }
 
 // Check says what is wrong with a rule; it completes a sentence about it.
@@ -58,6 +59,11 @@ type Verdict struct {
 	Decision Decision // empty: no rule says anything
 	Rule     *Rule    // that decided; nil if none did, or what is built in
 	Why      string   // one clause; may quote the command and the rule
+}
+
+// Restrict reports whether there is a rule that denies or asks.
+func (rs Rules) Restrict() bool {
+	return slices.ContainsFunc(rs, func(r Rule) bool { return r.Decision != Allow })
 }
 
 // Judge applies the rules: deny before ask before allow, wherever they stand.

@@ -83,10 +83,7 @@ const jsonOutput = 4 << 20
 func runInSandbox(options runOptions) (_ int, err error) {
 	r := &runner{options: options, interrupts: watchInterrupts()}
 	defer r.interrupts.stop()
-	wiring := wiringOptions{named: options.named, stdin: commandStdin(os.Stdin), brief: true}
-	if !canAsk(options) {
-		wiring.named = options.namedUnasked()
-	}
+	wiring := wiringOptions{named: options.named, unasked: !canAsk(options), stdin: commandStdin(os.Stdin), brief: true}
 	if options.json {
 		wiring.keep = jsonOutput
 	} else {

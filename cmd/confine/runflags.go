@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/confine-dev/confine/approval"
 	"github.com/confine-dev/confine/cmd/confine/config"
 	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/sandbox"
@@ -176,14 +174,6 @@ func (f *runFlags) settings(o *runOptions) error {
 		o.named[config.KeyProvider] = f.provider
 	}
 	return nil
-}
-
-// namedUnasked are the settings for a run of which nobody can be asked, so that
-// neither its result nor its text for a model promises a question.
-func (o runOptions) namedUnasked() map[string]any {
-	named := maps.Clone(o.named)
-	named[config.KeyApprovalPolicy] = string(approval.PolicyNever)
-	return named
 }
 
 // envFlag collects --env K=V.

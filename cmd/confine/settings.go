@@ -149,8 +149,12 @@ func (c *configuration) Current() *server.Settings {
 func (w *wiring) serverSettings(from *config.Snapshot) *server.Settings {
 	s := from.Settings
 	choice := w.providers.under(s)
+	policy := approval.Policy(s.ApprovalPolicy)
+	if w.unasked && policy == approval.PolicyAsk { // what "untrusted" asks about must not run for want of somebody
+		policy = approval.PolicyNever
+	}
 	return &server.Settings{
-		Provider: s.ConfinedBy(), Mode: s.Mode, Network: s.Network, ApprovalPolicy: approval.Policy(s.ApprovalPolicy),
+		Provider: s.ConfinedBy(), Mode: s.Mode, Network: s.Network, ApprovalPolicy: policy, Rules: s.Rules,
 		WritableRoots: s.Writable(w.paths.Home), Limits: s.Limits,
 		Refusal: from.Refusal, Shown: shownSettings(from), Problems: settingsProblems(from),
 		Confined: choice.confined, ConfinedReport: choice.report, Skipped: choice.skipped,

@@ -24,6 +24,7 @@ type wiring struct {
 	settings  config.Settings // without those of an editor and of workspaces
 	paths     config.Paths
 	providers *providers
+	unasked   bool
 	current   atomic.Pointer[config.Connection] // of the last connection
 
 	hardening *harden.Hardening // of this process
@@ -34,6 +35,7 @@ type wiring struct {
 // wiringOptions are what the subcommands do differently.
 type wiringOptions struct {
 	named       map[string]any // settings of the command line, by key; nil for none
+	unasked     bool           // nobody can be asked, so that neither a result nor its text for a model promises a question
 	trustEditor bool           // the editor's options may widen
 	watch       bool           // changes of settings count at once
 	stdin       io.Reader      // see attached
@@ -47,7 +49,7 @@ type wiringOptions struct {
 
 // newWiring loads the settings and makes a server. Close it.
 func newWiring(o wiringOptions) (_ *wiring, err error) {
-	w := &wiring{paths: config.FindPaths()}
+	w := &wiring{paths: config.FindPaths(), unasked: o.unasked}
 	defer func() {
 		if err != nil {
 			w.close()

@@ -165,11 +165,14 @@ func refusedText(d approval.Decision) string {
 	const notRun = " The command did not run."
 	switch d.Outcome {
 	case approval.Rejected:
-		if d.By == approval.ByPolicy {
+		if d.Reason == approval.ReasonNever {
 			return "Error: prompts are switched off here, so nothing beyond the configured mode is allowed." + notRun + " Do not ask again; work within the sandbox."
 		}
 		if d.By == approval.ByPerson || d.By == approval.ByMemory {
 			return "Error: the user refused this command." + notRun + " That is final for this command; it says nothing about others."
+		}
+		if d.By == approval.ByPolicy { // a rule
+			return "Error: " + d.Reason + "." + notRun + " Do not ask again, and do not try to do the same in another way."
 		}
 		return "Error: " + d.Reason + "." + notRun
 	case approval.Cancelled:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/confine-dev/confine/approval"
+	"github.com/confine-dev/confine/approval/rules"
 	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/sandbox"
 )
@@ -35,7 +36,8 @@ type plan struct {
 	settings      *Settings      // those in force when it was made
 	have, want    sandbox.Policy // equal unless somebody must be asked
 	kind          approval.Kind
-	asks          bool        // want goes beyond have
+	verdict       rules.Verdict
+	asks          bool        // want goes beyond have, or the rules or the policy want a question
 	folder        fs.FileInfo // what dir was when the question was made; nil if nothing is asked or it is not there
 	reason        string
 	justification string
@@ -115,12 +117,24 @@ func (c *client) plan(p proto.RunCommandParams) (plan, error) {
 		have: allowed, want: wanted,
 		kind: approval.KindCommand, asks: want.beyond(have),
 	}
-	if made.asks {
+	made.verdict = settings.judge(made)
+	if made.asks = made.asks || settings.ApprovalPolicy.Asks(made.verdict); made.asks {
 		made.settle()
+	}
+	if want.beyond(have) {
 		made.reason = "The request asks for more than is configured before it has been tried."
 		made.justification = p.Justification
 	}
 	return made, nil
+}
+
+// judge is what the rules say about the command of a plan. Where nothing could come
+// of it the command is not even parsed.
+func (s *Settings) judge(p plan) rules.Verdict {
+	if s.ApprovalPolicy != approval.PolicyUntrusted && !s.Rules.Restrict() {
+		return rules.Verdict{}
+	}
+	return s.Rules.Judge(rules.Command{Script: p.command, Argv: p.argv, Env: len(p.env) > 0})
 }
 
 // settle makes dir the folder that it leads to now. A command of the same

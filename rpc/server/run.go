@@ -100,7 +100,7 @@ func (c *client) decide(r *run) (approval.Decision, error) {
 		return approval.Decision{}, err
 	}
 	decision, err := c.o.Gate.Decide(r.ctx, c.prompter(), approval.Request{
-		RunID: p.id, Session: p.session, Kind: p.kind, Policy: p.settings.ApprovalPolicy,
+		RunID: p.id, Session: p.session, Kind: p.kind, Policy: p.settings.ApprovalPolicy, Verdict: p.verdict,
 		Command: p.command, Argv: p.argv, Stdin: p.stdin, Dir: p.dir, Env: p.env,
 		Have: p.have, Want: p.want, Grants: p.grants,
 		Reason: p.reason, Justification: p.justification, Evidence: p.evidence, Warnings: p.warnings,

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/confine-dev/confine/approval"
+	"github.com/confine-dev/confine/approval/rules"
 	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/sandbox"
 )
@@ -19,6 +20,7 @@ type Settings struct {
 	Mode           sandbox.Mode // empty means read-only
 	Network        bool
 	ApprovalPolicy approval.Policy // empty means ask
+	Rules          rules.Rules     // about commands; they widen nothing
 	WritableRoots  []string        // folders that workspace-write may write to besides the workspace's; absolute
 	Limits         sandbox.Limits  // of confined commands
 

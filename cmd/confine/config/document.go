@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/confine-dev/confine/approval/rules"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 )
@@ -18,6 +19,14 @@ type entry struct {
 	key    *Key
 	value  any
 	origin string
+}
+
+// newEntry is an entry of one place.
+func newEntry(key *Key, value any, origin string) entry {
+	if list, ok := value.(rules.Rules); ok {
+		value = from(origin, list)
+	}
+	return entry{key, value, origin}
 }
 
 // maxBrackets bounds what a document can nest: a parser goes as deep.
@@ -30,6 +39,7 @@ type document struct {
 
 	entries []entry
 	tree    map[string]any
+	rules   ruleTables
 }
 
 // parseTOML reads a settings file. The entries are never nil.
@@ -50,18 +60,35 @@ func parseTOML(path string, data []byte, alien bool) ([]entry, error) {
 	for parser.NextExpression() {
 		node := parser.Expression()
 		parts, line := partsOf(&parser, node)
+		if node.Kind != unstable.KeyValue {
+			if err := d.endRule(); err != nil {
+				return nil, err
+			}
+		}
 		switch node.Kind {
 		case unstable.Table:
 			if table = parts; len(parts) != 1 || !slices.Contains(tables, parts[0]) {
-				return nil, d.mistake(line, "it has a table of an unknown name", "there is no table [%s], only [%s]; a key in the wrong table counts for nothing", strings.Join(parts, "."), strings.Join(tables, "], ["))
+				return nil, d.mistake(line, "it has a table of an unknown name", "there is no table [%s], only [%s] and [[%s]]; a key in the wrong table counts for nothing", strings.Join(parts, "."), strings.Join(tables, "], ["), KeyRules)
 			}
+		case unstable.ArrayTable:
+			if table = parts; len(parts) != 1 || parts[0] != KeyRules {
+				return nil, d.mistake(line, "it has a table of an unknown name", "there is no table [[%s]], only [[%s]]", strings.Join(parts, "."), KeyRules)
+			}
+			d.beginRule(line)
 		case unstable.KeyValue:
+			if d.rules.open {
+				if err := d.setOfRule(parts, line); err != nil {
+					return nil, err
+				}
+				continue
+			}
 			if err := d.set(&parser, slices.Concat(table, parts), line, node.Value()); err != nil {
 				return nil, err
 			}
-		default:
-			return nil, d.mistake(line, "it has a table of an unknown name", "there is no table [[%s]] in this version", strings.Join(parts, "."))
 		}
+	}
+	if err := d.endRules(); err != nil {
+		return nil, err
 	}
 	if err := parser.Error(); err != nil {
 		return nil, d.syntaxError(err)
@@ -90,7 +117,7 @@ func (d *document) set(parser *unstable.Parser, parts []string, line int, value 
 	if fault != "" {
 		return d.mistake(line, key.Name+" has a value that it cannot have", "%s %s", key.Name, fault)
 	}
-	d.entries = append(d.entries, entry{key, found, fmt.Sprintf("%s:%d", d.path, line)})
+	d.entries = append(d.entries, newEntry(key, found, fmt.Sprintf("%s:%d", d.path, line)))
 	return nil
 }
 
@@ -168,7 +195,7 @@ func parseJSON(origin string, data json.RawMessage) ([]entry, error) {
 		if fault != "" {
 			return nil, mistake("%s %s", name, fault)
 		}
-		entries = append(entries, entry{key, value, origin})
+		entries = append(entries, newEntry(key, value, origin))
 	}
 	return entries, nil
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"github.com/confine-dev/confine/approval/rules"
 	"github.com/confine-dev/confine/sandbox"
 )
 
@@ -12,6 +13,7 @@ const (
 	KeyDenyRead       = "deny_read"
 	KeyDenyReadStores = "deny_read_defaults"
 	KeyApprovalPolicy = "approval_policy"
+	KeyRules          = "rules"
 	KeyProvider       = "provider"
 	KeyOnUnavailable  = "on_unavailable"
 	KeyPreferBwrap    = "prefer_bwrap"
@@ -76,8 +78,12 @@ var Keys = []Key{
 		Meaning: "Whether [well-known credential stores](#hidden-by-default) are hidden.",
 	},
 	{
-		Name: KeyApprovalPolicy, Kind: Text, Default: "ask", Choices: []string{"ask", "never"}, order: ranked{"ask": {"never"}},
-		Meaning: "Whether you are asked about what is wider than configured. With `\"never\"` it is refused without a question.",
+		Name: KeyApprovalPolicy, Kind: Text, Default: "ask", Choices: []string{"ask", "untrusted", "never"}, order: ranked{"ask": {"untrusted", "never"}},
+		Meaning: "Whether you are asked about what is wider than configured. With `\"untrusted\"` also about every command that [no rule allows](#rules-about-commands); with `\"never\"` what would be asked is refused without a question.",
+	},
+	{
+		Name: KeyRules, Kind: RuleList, Default: rules.Rules{}, order: stricter{},
+		Meaning: "Which commands need no question, which always need one, and which are refused: tables `[[rules]]`; see [below](#rules-about-commands). Those of all layers hold together.",
 	},
 	{
 		Name: KeyProvider, Kind: Text, Default: sandbox.ProviderAuto, Choices: Providers, order: fixed{},

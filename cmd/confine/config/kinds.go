@@ -23,6 +23,8 @@ const (
 	List   Kind = "list"   // []string
 	Count  Kind = "count"  // int64, at least 1
 	Size   Kind = "size"   // int64, bytes, at least 1
+
+	RuleList Kind = "rules" // rules.Rules
 )
 
 // maxPaths is how many paths one list may have: each can cost every run a mount.
@@ -32,8 +34,8 @@ const maxPaths = 256
 // that begins with the key.
 type form func(text string) (value, fault string)
 
-// read checks a value of a file or an editor: string, bool, int64, json.Number
-// or []any. fault completes a sentence that begins with the key and may quote
+// read checks a value of a file or an editor: string, bool, int64, json.Number,
+// []any or, of one rule, map[string]any. fault completes a sentence that begins with the key and may quote
 // the value.
 func (k *Key) read(raw any) (value any, fault string) {
 	switch k.Kind {
@@ -50,6 +52,8 @@ func (k *Key) read(raw any) (value any, fault string) {
 		return k.readText(text)
 	case List:
 		return k.readPaths(raw)
+	case RuleList:
+		return readRules(raw)
 	case Count:
 		if n, ok := whole(raw); ok && n >= 1 {
 			return n, ""

@@ -1,7 +1,10 @@
 package config
 
 import (
+	"reflect"
 	"slices"
+
+	"github.com/confine-dev/confine/approval/rules"
 )
 
 // order says which values of a key allow less than others. It is what layers that
@@ -88,6 +91,30 @@ func (more) tighten(now, wanted any) (any, bool) {
 
 func (more) words() string { return "naming more" }
 
+// stricter is a list of rules to which only those that ask or deny can be added.
+type stricter struct{}
+
+func (stricter) tighten(now, wanted any) (value any, loosens bool) {
+	have, _ := now.(rules.Rules)
+	all := slices.Clone(have)
+	for _, r := range wanted.(rules.Rules) {
+		switch {
+		case has(have, r): // a layer that is trusted has had its say before
+		case r.Decision == rules.Allow:
+			loosens = true
+		default:
+			all = append(all, r)
+		}
+	}
+	return all, loosens
+}
+
+func has(list rules.Rules, r rules.Rule) bool {
+	return slices.ContainsFunc(list, func(o rules.Rule) bool { return reflect.DeepEqual(o, r) })
+}
+
+func (stricter) words() string { return "adding rules that ask or deny" }
+
 // lower is a number that allows less the lower it is. Without one there is no
 // bound, or one that is not known here: then nothing is lower for sure.
 type lower struct{ bounded bool }
@@ -109,6 +136,10 @@ func (l lower) words() string {
 
 // sameValue compares two values of one key.
 func sameValue(a, b any) bool {
+	if list, ok := a.(rules.Rules); ok {
+		other, _ := b.(rules.Rules)
+		return len(list) == len(other) // they are only added to
+	}
 	x, isList := a.([]string)
 	y, both := b.([]string)
 	if isList != both {

@@ -41,6 +41,8 @@ func (k *Key) schema() map[string]any {
 		s["type"] = "boolean"
 	case List:
 		s["type"], s["items"], s["maxItems"] = "array", map[string]any{"type": "string"}, maxPaths
+	case RuleList:
+		s["type"], s["items"], s["maxItems"] = "array", ruleSchema(), maxRules
 	case Count:
 		s["type"], s["minimum"] = "integer", 1
 	case Size:
@@ -84,6 +86,8 @@ func (k *Key) accepts() string {
 		all = []string{k.mark(false), k.mark(true)}
 	case k.Kind == List:
 		all = []string{"a list of paths"}
+	case k.Kind == RuleList:
+		all = []string{"tables"}
 	case k.Kind == Count:
 		all = []string{"a whole number"}
 	case k.Kind == Size:

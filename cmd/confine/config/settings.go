@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/confine-dev/confine/approval/rules"
 	"github.com/confine-dev/confine/sandbox"
 )
 
@@ -14,7 +15,8 @@ type Settings struct {
 	Mode           sandbox.Mode
 	Network        bool
 	WritableRoots  []string // absolute, or ~/ and a path below the home folder
-	ApprovalPolicy string   // "ask" or "never"
+	ApprovalPolicy string   // "ask", "untrusted" or "never"
+	Rules          rules.Rules
 
 	DenyRead         []string // files and folders that no confined command can read; like WritableRoots
 	DenyReadDefaults bool     // hide.Stores as well
@@ -86,11 +88,16 @@ func (v values) paths(key string) []string {
 	return list
 }
 
+func (v values) rules(key string) rules.Rules {
+	list, _ := v[key].(rules.Rules)
+	return list
+}
+
 func (v values) settings() Settings {
 	s := Settings{
 		Mode: sandbox.Mode(v.text(KeyMode)), Network: v.yes(KeyNetwork), WritableRoots: v.paths(KeyWritableRoots),
-		ApprovalPolicy: v.text(KeyApprovalPolicy),
-		DenyRead:       v.paths(KeyDenyRead), DenyReadDefaults: v.yes(KeyDenyReadStores),
+		ApprovalPolicy: v.text(KeyApprovalPolicy), Rules: v.rules(KeyRules),
+		DenyRead: v.paths(KeyDenyRead), DenyReadDefaults: v.yes(KeyDenyReadStores),
 		Provider: v.text(KeyProvider), RunUnconfined: v.text(KeyOnUnavailable) == "run-unconfined",
 		PreferBwrap: v.yes(KeyPreferBwrap), BwrapPath: v.text(KeyBwrapPath),
 		BwrapReadOnly: v.paths(KeyBwrapReadOnly), BwrapDevices: v.paths(KeyBwrapDevices),
@@ -172,8 +179,7 @@ func compose(ordered, tightening []layer) *Snapshot {
 	s := &Snapshot{Warnings: []string{}, Errors: []string{}}
 	for _, l := range ordered {
 		for _, e := range l.entries {
-			v[e.key.Name], origins[e.key.Name] = e.value, e.origin
-			s.note(e)
+			s.put(v, origins, e)
 		}
 	}
 	for _, l := range tightening {
@@ -186,6 +192,26 @@ func compose(ordered, tightening []layer) *Snapshot {
 	}
 	s.Settings, s.Values = v.settings(), v.shown(origins)
 	return s
+}
+
+// put gives a key the value of a layer, or adds to it what adds up.
+func (s *Snapshot) put(v values, origins map[string]string, e entry) {
+	name := e.key.Name
+	if e.key.Kind == RuleList {
+		v[name] = append(slices.Clone(v.rules(name)), e.value.(rules.Rules)...)
+		origins[name] = joined(origins[name], e.origin)
+		return
+	}
+	v[name], origins[name] = e.value, e.origin
+	s.note(e)
+}
+
+// joined is the origin of what several places had a part in.
+func joined(before, more string) string {
+	if before == OriginDefault {
+		return more
+	}
+	return before + ", " + more
 }
 
 // note says what a value does not do.
@@ -203,6 +229,12 @@ func (s *Snapshot) tighten(v values, origins map[string]string, e entry) {
 	switch _, never := e.key.order.(fixed); {
 	case loosens && never:
 		s.warn("%s: %s is ignored: it cannot be set here", e.origin, name)
+	case loosens && e.key.Kind == RuleList:
+		for _, r := range e.value.(rules.Rules) {
+			if r.Decision == rules.Allow {
+				s.warn("%s: a rule that allows is ignored: only rules that ask or deny can stand here", r.Origin)
+			}
+		}
 	case loosens:
 		s.warn("%s: %s is ignored as far as it would allow more than %s does", e.origin, name, inWords(origins[name]))
 	}
@@ -210,9 +242,10 @@ func (s *Snapshot) tighten(v values, origins map[string]string, e entry) {
 		return
 	}
 	v[name] = after
-	if _, adds := e.key.order.(more); adds && origins[name] != OriginDefault {
-		origins[name] += ", " + e.origin
-	} else {
+	switch e.key.order.(type) {
+	case more, stricter:
+		origins[name] = joined(origins[name], e.origin)
+	default:
 		origins[name] = e.origin
 	}
 }
