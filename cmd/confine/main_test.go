@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/confine-dev/confine/sandbox/local"
@@ -53,6 +54,18 @@ func newWorld(t *testing.T) world {
 	w.env = []string{asConfine + "=1", "HOME=" + w.home, "PATH=/usr/local/bin:/usr/bin:/bin",
 		"GORACE=atexit_sleep_ms=0"} // else each program ends a second later under the race detector
 	return w
+}
+
+// configure writes the settings file.
+func (w world) configure(t testing.TB, settings string) {
+	t.Helper()
+	dir := filepath.Join(w.home, ".config", "confine")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // confine returns the program under test, ready to be started in the workspace.

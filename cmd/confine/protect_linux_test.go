@@ -259,15 +259,3 @@ func TestOrdinaryGit(t *testing.T) {
 		})
 	}
 }
-
-// configure writes the settings file.
-func (w world) configure(t testing.TB, settings string) {
-	t.Helper()
-	dir := filepath.Join(w.home, ".config", "confine")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
