@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"reflect"
@@ -9,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/confine-dev/confine/sandbox"
 )
 
 // Options say where settings come from. The zero value reads the places that
@@ -34,8 +37,9 @@ type Source struct {
 
 	environment, named layer
 
-	mu            sync.Mutex // guards what follows, and readings of files
-	user, managed file       // the last that could be read; their errors are in errors
+	mu            sync.Mutex     // guards what follows, and readings of files
+	user, managed file           // the last that could be read; their errors are in errors
+	way           []sandbox.Step // to the user's file, when it was read
 	errors        []string
 	connections   []*Connection
 	watcher       *watcher // nil without Options.Watch, or if there is none to be had
@@ -78,6 +82,7 @@ func (s *Source) begin() (err error) {
 		s.watch()
 	}
 	s.follow()
+	s.way = sandbox.Way(s.o.Paths.SettingsFile())
 	if s.user.entries, err = readUserFile(s.o.Paths.SettingsFile()); err != nil {
 		return err
 	}
@@ -143,10 +148,35 @@ func (s *Source) readFiles() {
 		}
 		s.take(f, layer{entries: entries})
 	}
-	entries, err := readUserFile(s.o.Paths.SettingsFile())
+	err := s.unwritten()
+	var entries []entry
+	if err == nil {
+		entries, err = readUserFile(s.o.Paths.SettingsFile())
+	}
 	keep(&s.user, entries, err)
 	entries, err = readManagedFile(s.o.Paths.ManagedFile, s.owner)
 	keep(&s.managed, entries, err)
+}
+
+// unwritten is an error if the user's file has come to be reached through a folder that
+// commands write to: what it says there may be theirs. A folder that is opened when it
+// is already so is none that commands write to (sandbox.Forbidden). It is called with
+// mu held.
+func (s *Source) unwritten() error {
+	way := sandbox.Way(s.o.Paths.SettingsFile())
+	if slices.Equal(way, s.way) {
+		return nil
+	}
+	for _, c := range s.connections {
+		for _, folder := range slices.Concat(c.folders, c.Current().Settings.Writable(s.o.Paths.Home)) {
+			folder = sandbox.Canonical(folder)
+			if slices.ContainsFunc(way, func(step sandbox.Step) bool { return sandbox.Within(step.Folder, folder) }) {
+				return &Error{Path: s.o.Paths.SettingsFile(), Reason: fmt.Sprintf("it is reached through %q now, where commands may write: start confine again", folder)}
+			}
+		}
+	}
+	s.way = way
+	return nil
 }
 
 // file is what a settings file says.

@@ -296,3 +296,33 @@ func TestRemovalIsBelievedLater(t *testing.T) {
 		t.Fatal("never believed")
 	}
 }
+
+// TestFileThatMovesIntoTheWorkspace: a command may write what the settings file becomes
+// a link to. What it said before holds, until it is somewhere else again.
+func TestFileThatMovesIntoTheWorkspace(t *testing.T) {
+	requireUnix(t)
+	w := newPlace(t).watch(t)
+	limit := func(n int) string { return fmt.Sprintf("[limits]\nprocesses = %d\n", n) }
+	processes := func(n uint64) func(*Snapshot) bool {
+		return func(s *Snapshot) bool { return s.Settings.Limits.Processes == n }
+	}
+	must(t, os.WriteFile(w.file(), []byte(limit(30)), 0o600))
+	w.until(t, "written", processes(30))
+	w.SetFolders([]string{w.folder})
+	theirs := filepath.Join(w.folder, "mine.toml")
+	must(t, os.WriteFile(theirs, []byte(limit(31)), 0o600))
+	for _, link := range []string{theirs, filepath.Join(w.folder, "way")} {
+		if link != theirs {
+			must(t, os.Symlink(theirs, link))
+		}
+		must(t, os.Symlink(link, w.file()+".new"))
+		must(t, os.Rename(w.file()+".new", w.file()))
+		w.until(t, "reached through the workspace", func(s *Snapshot) bool { return len(s.Errors) == 1 && strings.Contains(s.Errors[0], w.folder) })
+		if !processes(30)(w.Current()) {
+			t.Errorf("it says %+v", w.Current().Settings.Limits)
+		}
+		must(t, os.WriteFile(w.file()+".new", []byte(limit(30)), 0o600))
+		must(t, os.Rename(w.file()+".new", w.file()))
+		w.until(t, "back", func(s *Snapshot) bool { return len(s.Errors) == 0 })
+	}
+}
