@@ -40,8 +40,9 @@ var (
 		Checks: []sandbox.Check{{Name: "fileWrite: shout", OK: true, Detail: "refused"}}}
 	oldLandlock = sandbox.Report{Provider: "landlock", Usable: true, Version: "ABI 4", ABI: 4, Layers: []string{"landlock", "seccomp"}, Reason: "making a user namespace: refused",
 		MissingRights: []string{"ioctl on devices (ABI 5)"}, Remedies: []string{"allow user namespaces"}}
-	noLandlock = sandbox.Report{Provider: "landlock", Reason: "the kernel is old", Remedies: []string{"boot a newer one"}}
+	noLandlock = sandbox.Report{Provider: "landlock", Kind: "linux-landlock", Reason: "the kernel is old", Remedies: []string{"boot a newer one"}}
 	noBwrap    = sandbox.Report{Provider: "bwrap", Reason: "bubblewrap is not installed", Remedies: []string{"install it", "or use landlock"}}
+	elsewhere  = sandbox.Report{Provider: "seatbelt", Reason: "it is for another system"}
 	someBwrap  = sandbox.Report{Provider: "bwrap", Usable: true, Version: "0.8.0", Layers: []string{"bwrap"}}
 	traceable  = 1
 )
@@ -68,7 +69,7 @@ var fakeHosts = []fakeHost{
 		setupSays:  []string{"sandbox       failed   Commands are refused: mode read-only is configured and cannot be enforced.", "bwrap         missing  bubblewrap is not installed; install it; or use landlock"},
 	},
 	{
-		name: "nothing, and commands run all the same", confined: "landlock", reports: []sandbox.Report{noLandlock, noBwrap},
+		name: "nothing, and commands run all the same", confined: "landlock", reports: []sandbox.Report{noLandlock, noBwrap, elsewhere},
 		settings: server.Settings{Mode: sandbox.ReadOnly, Shown: []proto.Setting{{Key: config.KeyOnUnavailable, Value: "run-unconfined", Origin: "/c.toml:4"}}},
 		status:   1, provider: "none",
 		doctorSays: []string{"Commands run with NOTHING that confines them", "problem: provider landlock cannot be used: the kernel is old; boot a newer one", "/c.toml:4"},
@@ -127,6 +128,11 @@ func TestEveryViewShowsTheRecord(t *testing.T) {
 			}
 			if err := json.Unmarshal(data, &diagnosed); err != nil {
 				t.Fatal(err)
+			}
+			for _, problem := range d.Problems {
+				if strings.Contains(problem, elsewhere.Reason) {
+					t.Errorf("a provider of another system is called a problem: %q", d.Problems)
+				}
 			}
 			for field := range reflect.TypeFor[proto.Record]().Fields() {
 				name, _, _ := strings.Cut(field.Tag.Get("json"), ",")

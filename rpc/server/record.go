@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/confine-dev/confine/rpc/proto"
@@ -38,17 +39,23 @@ func (c *client) verdict(s *Settings, r proto.Record) (ok bool, problems []strin
 		return true, []string{} // nothing is to be enforced
 	}
 	problems = []string{}
+	auto := s.Provider == "" || s.Provider == sandbox.ProviderAuto
+	known := slices.ContainsFunc(r.Providers, ofThisSystem)
 	for _, report := range r.Providers {
 		switch {
 		case report.Provider == r.Provider && report.Usable:
 			return true, []string{}
-		case s.Provider == "" || s.Provider == sandbox.ProviderAuto || s.Provider == report.Provider:
+		case s.Provider == report.Provider, auto && (!known || ofThisSystem(report)):
 			sentence := append([]string{fmt.Sprintf("provider %s cannot be used: %s", report.Provider, report.Reason)}, report.Remedies...)
 			problems = append(problems, strings.Join(sentence, "; "))
 		}
 	}
 	return false, problems
 }
+
+// ofThisSystem reports whether a provider exists for this system at all. That others
+// cannot be used explains nothing where one of these might be.
+func ofThisSystem(r sandbox.Report) bool { return r.Kind != "" }
 
 // confiner names the provider that confines commands, as far as is known yet.
 func (c *client) confiner(s *Settings) string {
