@@ -49,7 +49,7 @@ func secretWorld(t *testing.T, settings string) (w world, log string) {
 	lines := strings.Join([]string{
 		"time=1 level=WARN msg=\"an ordinary line\"", "Authorization: Bearer " + s["a header in the log"], "git clone https://x:" + s["a URL in the log"] + "@host/r",
 		`msg="password=\"` + s["a quoted password in the log"] + `\""`, "-----BEGIN RSA PRIVATE KEY-----", s["a private key in the log"], "-----END RSA PRIVATE KEY-----",
-		"echo " + s["a telling variable, in the log"], s["the person"] + " in " + w.home + "/src", "GET /?k=settings%2Fkey+0017 settings/key%200017", "the last line",
+		"echo " + s["a telling variable, in the log"], "the login was " + s["a password in a variable's URL"], s["the person"] + " in " + w.home + "/src", "GET /?k=settings%2Fkey+0017 settings/key%200017", "the last line",
 	}, "\n") + "\n"
 	for name, content := range map[string]string{filepath.Join(state, "audit.jsonl"): record + record, log: lines} {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {

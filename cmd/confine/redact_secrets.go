@@ -19,6 +19,8 @@ var secretShapes = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)((?:^|[^\pL\pN])(?:(?:proxy-)?authorization|(?:set-)?cookie)\\?["']?\s*[:=]\s*)[^\r\n]+`),
 	regexp.MustCompile(`(?i)(\bbearer\s+)[^\s"'\\]+`),
 	regexp.MustCompile(`(://)[^/?#\s"']+(@)`), // who logs in, and by what
+	regexp.MustCompile(`(?i)(--[\w-]*(?:passw(?:or)?d|passphrase|secret|token|key|credentials?|auth)\s+)(?:"[^"]*"|'[^']*'|[^\s"'\\]+)`),
+	regexp.MustCompile(`((?:^|\s)(?:-u|--user|--proxy-user)[\s=]*["']?[^\s"':\\]*:)[^\s"'\\]+`), // curl -u me:password
 	regexp.MustCompile(`(://hooks\.slack\.com/)[^\s"'\\]+`),
 	regexp.MustCompile(`(/api/webhooks/)[^\s"'\\]+`),
 	regexp.MustCompile(`(?i)([\w.-]*(?:passw(?:or)?d|passphrase|passcode|secret|token|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|credentials?|signature|\bsig|\bpwd|\bauth|\bkey)\\?["']?\s*[=:]\s*)` +
@@ -32,6 +34,9 @@ var secretShapes = []*regexp.Regexp{
 // belongs to it.
 var privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)
 
+// loginPassword finds the password in an address.
+var loginPassword = regexp.MustCompile(`://[^/?#\s@:]*:([^/?#\s]{4,})@`)
+
 // environmentSecrets are the values of variables that look secret.
 func environmentSecrets(environ []string) []string {
 	var secrets []string
@@ -39,6 +44,9 @@ func environmentSecrets(environ []string) []string {
 		name, value, _ := strings.Cut(entry, "=")
 		if name != "PWD" && len(value) >= shortestSecret && sandbox.LooksSecret(name, value) { // PWD is a folder here
 			secrets = append(secrets, value)
+			for _, login := range loginPassword.FindAllStringSubmatch(value, -1) {
+				secrets = append(secrets, login[1])
+			}
 		}
 	}
 	return secrets
