@@ -189,7 +189,7 @@ func bareBwrap(b *testing.B, m *measured) []string {
 	var find protect.Finder
 	policy.Protected = find.Find(policy.Roots, sandbox.Forbidden{}).Protected
 	makeFolders(b, policy.Protected...) // what confine covers itself where it does not exist
-	policy.Unreadable = hide.New(hide.Rules{Home: filepath.Join(filepath.Dir(m.work), "home"), Defaults: true, Root: os.Geteuid() == 0}).Find(policy.Roots)
+	policy.Unreadable = hide.New(hide.Rules{Home: filepath.Join(filepath.Dir(m.work), "home"), Defaults: true, Root: os.Geteuid() == 0}, nil).Find(policy.Roots)
 	launch, err := bwrap.New(bwrap.Options{}).Wrap(local.Request{Policy: policy, Dir: work, Tmp: tmp, State: state})
 	if err != nil {
 		b.Fatal(err)

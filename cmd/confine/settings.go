@@ -158,8 +158,15 @@ func (w *wiring) serverSettings(from *config.Snapshot) *server.Settings {
 		WritableRoots: s.Writable(w.paths.Home), Limits: s.Limits,
 		Refusal: from.Refusal, Shown: shownSettings(from), Problems: settingsProblems(from),
 		Confined: choice.confined, ConfinedReport: choice.report, Skipped: choice.skipped,
-		Unreadable: hide.New(w.hidden(s)).Find,
+		Unreadable: w.finder(s).Find,
 	}
+}
+
+// finder finds what commands cannot read. It knows what earlier ones found.
+func (w *wiring) finder(s config.Settings) *hide.Finder {
+	finder := hide.New(w.hidden(s), w.found.Load())
+	w.found.Store(finder)
+	return finder
 }
 
 // shownSettings are the settings as they go over the wire.

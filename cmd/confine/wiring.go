@@ -26,6 +26,7 @@ type wiring struct {
 	providers *providers
 	unasked   bool
 	current   atomic.Pointer[config.Connection] // of the last connection
+	found     atomic.Pointer[hide.Finder]       // the last
 
 	hardening *harden.Hardening // of this process
 

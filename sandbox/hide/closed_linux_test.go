@@ -30,7 +30,7 @@ func TestClosedFoldersAreHidden(t *testing.T) {
 	}
 	t.Cleanup(func() { os.Chmod(closed, 0o700) })
 	for _, name := range []string{"closed/secret", "closed/inner/secret", "link"} {
-		found := New(Rules{More: []string{filepath.Join(top, name)}}).Find(nil)
+		found := New(Rules{More: []string{filepath.Join(top, name)}}, nil).Find(nil)
 		if !slices.Equal(found, []string{closed}) {
 			t.Errorf("for %s: got %q, want %q", name, found, closed)
 		}
@@ -52,7 +52,7 @@ func TestNoDescriptorsLeft(t *testing.T) {
 	if err := os.WriteFile(key, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := New(Rules{Home: home, Defaults: true})
+	f := New(Rules{Home: home, Defaults: true}, nil)
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)

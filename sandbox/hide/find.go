@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -39,12 +40,41 @@ type Finder struct {
 
 	mu      sync.Mutex // guards what follows
 	looked  bool
-	stores  []string         // what was found by default
-	watched map[string]stamp // whatever that depends on; see unchanged
+	stores  []string          // what was found by default
+	watched map[string]stamp  // whatever that depends on; see unchanged
+	led     map[string]string // see leads
 }
 
-// New returns a finder. It looks at nothing yet.
-func New(r Rules) *Finder { return &Finder{rules: r} }
+// New returns a finder, which takes the place of another one, if that is not nil. It
+// looks at nothing yet.
+func New(r Rules, before *Finder) *Finder {
+	f := &Finder{rules: r, led: map[string]string{}}
+	if before != nil {
+		before.mu.Lock()
+		defer before.mu.Unlock()
+		maps.Copy(f.led, before.led)
+	}
+	return f
+}
+
+// leads is where a path led through links when it first did. Commands can replace a
+// link in a folder of theirs; what it led to stays hidden all the same.
+func (f *Finder) leads(path string, found []string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	target, known := f.led[path]
+	if !known {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || !slices.Contains(found, real) {
+			return nil
+		}
+		f.led[path], target = real, real
+	}
+	if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return []string{target}
+}
 
 // Find lists what is to be hidden and exists, as canonical paths, sorted. What is
 // found by default is left out where it is, or lies in, one of the workspace's
@@ -56,6 +86,7 @@ func (f *Finder) Find(roots []*sandbox.Root) []string {
 	more := newFinder()
 	for _, path := range f.rules.More {
 		more.add(path)
+		paths = append(paths, f.leads(path, more.found)...)
 	}
 	paths = append(paths, more.found...)
 	slices.Sort(paths)

@@ -43,7 +43,7 @@ func home(t *testing.T, files ...string) string {
 func found(t *testing.T, r Rules, roots ...*sandbox.Root) []string {
 	t.Helper()
 	names := []string{}
-	for _, path := range New(r).Find(roots) {
+	for _, path := range New(r, nil).Find(roots) {
 		name, err := filepath.Rel(r.Home, path)
 		if err != nil {
 			t.Fatal(err)
@@ -151,7 +151,7 @@ func TestEnvironment(t *testing.T) {
 }
 
 func TestWithoutAHome(t *testing.T) {
-	if got := New(Rules{Defaults: true}).Find(nil); len(got) > 0 {
+	if got := New(Rules{Defaults: true}, nil).Find(nil); len(got) > 0 {
 		t.Errorf("hidden are %q", got)
 	}
 }
@@ -210,7 +210,7 @@ func TestChangesAreSeen(t *testing.T) {
 	} {
 		dir := home(t, ".aws/credentials", ".ssh/config", ".npmrc="+none, ".config/gh/config.yml", ".config/Code/x")
 		age(t, dir)
-		f := New(Rules{Home: dir, Defaults: true})
+		f := New(Rules{Home: dir, Defaults: true}, nil)
 		if got := f.Find(nil); len(got) != 1 || !f.looked {
 			t.Fatalf("%s: at first hidden are %q", name, got)
 		}
@@ -230,7 +230,7 @@ func TestChangesAreSeen(t *testing.T) {
 
 // TestYoungTimesAreNotTrusted: two changes can have one time.
 func TestYoungTimesAreNotTrusted(t *testing.T) {
-	f := New(Rules{Home: home(t, ".aws/credentials"), Defaults: true})
+	f := New(Rules{Home: home(t, ".aws/credentials"), Defaults: true}, nil)
 	if f.Find(nil); f.looked {
 		t.Error("what was made a moment ago is taken for settled")
 	}
@@ -250,13 +250,55 @@ func BenchmarkFind(b *testing.B) {
 	age(b, dir)
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
-			New(r).Find(nil)
+			New(r, nil).Find(nil)
 		}
 	})
 	b.Run("again", func(b *testing.B) {
-		f := New(r)
+		f := New(r, nil)
 		for b.Loop() {
 			f.Find(nil)
 		}
 	})
+}
+
+// TestReplacedLink: what a path of the settings led to stays hidden when a command
+// replaces the link, also by a finder that comes after.
+func TestReplacedLink(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	vault, other, link := filepath.Join(top, "vault"), filepath.Join(top, "other"), filepath.Join(top, "link")
+	for _, dir := range []string{vault, other} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	relink := func(target string) {
+		os.Remove(link)
+		if err := os.Symlink(target, link); err != nil {
+			t.Skip(err)
+		}
+	}
+	rules := Rules{More: []string{link}}
+	f := New(rules, nil)
+	relink(vault)
+	if got := f.Find(nil); !slices.Equal(got, []string{vault}) {
+		t.Errorf("got %q", got)
+	}
+	relink(other)
+	for _, f := range []*Finder{f, New(rules, f)} {
+		if got := f.Find(nil); !slices.Equal(got, []string{other, vault}) {
+			t.Errorf("replaced: got %q", got)
+		}
+	}
+	if got := New(Rules{}, f).Find(nil); len(got) > 0 {
+		t.Errorf("named no more: got %q", got)
+	}
+	if err := os.Remove(vault); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Find(nil); !slices.Equal(got, []string{other}) {
+		t.Errorf("gone: got %q", got)
+	}
 }
