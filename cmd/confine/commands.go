@@ -39,7 +39,7 @@ const (
 // commands lists the subcommands as help shows them. It is a function because
 // help is one of them.
 func commands() []command {
-	return []command{serveCommand, runCommand, configCommand, doctorCommand, setupCommand, bugReportCommand, versionCommand, helpCommand}
+	return []command{serveCommand, runCommand, explainCommand, configCommand, doctorCommand, setupCommand, bugReportCommand, versionCommand, helpCommand}
 }
 
 // runCommandLine runs the subcommand that the arguments name and returns the

@@ -58,7 +58,7 @@ a mistake in these arguments.`,
 }
 
 func runRun(args []string) (int, error) {
-	options, err := parseRunOptions(args)
+	options, err := parseRunOptions("run", args)
 	status := 0
 	if err == nil {
 		status, err = runInSandbox(options)
@@ -276,7 +276,11 @@ func refusal(result proto.RunResult) error {
 	if result.Status != proto.StatusRefused {
 		return nil
 	}
-	return withHint(errors.New("the command was refused and did not run"), "run \"confine doctor\" to see the settings in force")
+	why := ""
+	if result.Approval != nil {
+		why = ": " + result.Approval.Reason
+	}
+	return withHint(errors.New("the command was refused and did not run"+why), "run \"confine explain\" with it to see what decides, \"confine config\" to see the settings in force")
 }
 
 // failureStatus maps an error to the status that confine exits with.

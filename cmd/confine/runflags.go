@@ -37,11 +37,11 @@ type runFlags struct {
 	given                                       map[string]bool
 }
 
-// parseRunOptions reads the arguments. With an error too, it says whether the
+// parseRunOptions reads the arguments of the named subcommand. With an error too, it says whether the
 // person wants JSON.
-func parseRunOptions(args []string) (runOptions, error) {
+func parseRunOptions(name string, args []string) (runOptions, error) {
 	var f runFlags
-	flags := newFlags("run")
+	flags := newFlags(name)
 	flags.StringVar(&f.mode, "mode", "", "")
 	flags.BoolVar(&f.network, "network", false, "")
 	flags.BoolVar(&f.json, "json", false, "")

@@ -28,7 +28,7 @@ func TestRunOptionsCommand(t *testing.T) {
 		{[]string{"--", "ls", "-la", "a b"}, "", []string{"ls", "-la", "a b"}},
 		{[]string{"--command-file", file}, text, nil},
 	} {
-		o, err := parseRunOptions(test.args)
+		o, err := parseRunOptions("run", test.args)
 		if err != nil {
 			t.Errorf("%q: %v", test.args, err)
 			continue
@@ -69,7 +69,7 @@ func TestRunOptionsMistakes(t *testing.T) {
 		{[]string{"--command-file", nul, "ls"}, "two commands"},
 		{[]string{"--no-such-flag", "ls"}, "no-such-flag"},
 	} {
-		_, err := parseRunOptions(test.args)
+		_, err := parseRunOptions("run", test.args)
 		usage, ok := errors.AsType[*usageError](err)
 		if !ok || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%q: got %v, want a usage error that says %q", test.args, err, test.says)
@@ -82,7 +82,7 @@ func TestRunOptionsMistakes(t *testing.T) {
 }
 
 func TestRunOptionsNameSettings(t *testing.T) {
-	o, err := parseRunOptions([]string{"--mode", "workspace-write", "--network", "ls"})
+	o, err := parseRunOptions("run", []string{"--mode", "workspace-write", "--network", "ls"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestRunOptionsNameSettings(t *testing.T) {
 		t.Errorf("got %v, want %v", o.named, want)
 	}
 
-	o, err = parseRunOptions([]string{"--network=false", "ls"})
+	o, err = parseRunOptions("run", []string{"--network=false", "ls"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,14 +100,14 @@ func TestRunOptionsNameSettings(t *testing.T) {
 }
 
 func TestRunOptionsProviderAsPath(t *testing.T) {
-	o, err := parseRunOptions([]string{"--provider", "/any/folder/landlock", "ls"})
+	o, err := parseRunOptions("run", []string{"--provider", "/any/folder/landlock", "ls"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if o.named["provider"] != "landlock" {
 		t.Errorf("the provider is %q", o.named["provider"])
 	}
-	if _, err := parseRunOptions([]string{"--provider", "/any/landlock/folder", "ls"}); err == nil {
+	if _, err := parseRunOptions("run", []string{"--provider", "/any/landlock/folder", "ls"}); err == nil {
 		t.Error("a folder was taken for a provider")
 	}
 }
@@ -127,7 +127,7 @@ func TestRunOptionsFolders(t *testing.T) {
 		{[]string{"--workspace", dir}, here, dir},
 		{[]string{"--workspace", ".", "--cwd", "testdata"}, filepath.Join(here, "testdata"), here},
 	} {
-		o, err := parseRunOptions(append(test.args, "ls"))
+		o, err := parseRunOptions("run", append(test.args, "ls"))
 		if err != nil {
 			t.Fatal(err)
 		}

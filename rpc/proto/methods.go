@@ -12,6 +12,7 @@ const (
 	MethodRunsRead          = "confine/runs/read"
 	MethodRunsWait          = "confine/runs/wait"
 	MethodRunsKill          = "confine/runs/kill"
+	MethodExplain           = "confine/explain"
 )
 
 // Requests and notifications to the editor that are confine's own.
@@ -80,6 +81,7 @@ var Methods = []Method{
 	{Name: MethodRunsRead, IsRequest: true, Params: ReadParams{}, Result: ReadResult{}},
 	{Name: MethodRunsWait, IsRequest: true, Params: WaitParams{}, Result: RunResult{}},
 	{Name: MethodRunsKill, IsRequest: true, Params: RunParams{}, Result: KillResult{}},
+	{Name: MethodExplain, IsRequest: true, Params: RunCommandParams{}, Result: Explanation{}},
 	{Name: MethodExecuteCommand, IsRequest: true, Params: ExecuteCommandParams{}, Result: Started{}},
 	{Name: MethodProgressCancel, Params: ProgressTokenParams{}},
 	{Name: MethodRequestApproval, ToEditor: true, IsRequest: true, Params: Question{}, Result: ApprovalAnswer{}},

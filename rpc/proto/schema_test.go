@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/confine-dev/confine/approval"
+	"github.com/confine-dev/confine/approval/rules"
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/harden"
 )
@@ -44,6 +45,8 @@ var closedSets = map[reflect.Type][]string{
 	reflect.TypeFor[sandbox.Enforcement]():      {"full", "partial"},
 	reflect.TypeFor[sandbox.Evidence]():         {"observed", "stderr"},
 	reflect.TypeFor[sandbox.ObservationState](): {"full", "partial", "none"},
+	reflect.TypeFor[rules.Decision]():           {"allow", "ask", "deny"},
+	reflect.TypeFor[Outlook]():                  {"runs", "asks", "refused"},
 	reflect.TypeFor[Status]():                   {"running", "completed", "cancelled", "refused"},
 	reflect.TypeFor[ProbeState]():               {"probing", "ready"},
 	reflect.TypeFor[Severity]():                 {"warning", "error"},

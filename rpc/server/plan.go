@@ -134,7 +134,12 @@ func (s *Settings) judge(p plan) rules.Verdict {
 	if s.ApprovalPolicy != approval.PolicyUntrusted && !s.Rules.Restrict() {
 		return rules.Verdict{}
 	}
-	return s.Rules.Judge(rules.Command{Script: p.command, Argv: p.argv, Env: len(p.env) > 0})
+	return s.Rules.Judge(p.ruled())
+}
+
+// ruled is what the rules look at.
+func (p plan) ruled() rules.Command {
+	return rules.Command{Script: p.command, Argv: p.argv, Env: len(p.env) > 0}
 }
 
 // settle makes dir the folder that it leads to now. A command of the same

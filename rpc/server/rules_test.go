@@ -67,3 +67,54 @@ func TestWhatUntrustedAsks(t *testing.T) {
 		}
 	}
 }
+
+func TestExplain(t *testing.T) {
+	for _, test := range []struct {
+		policy   approval.Policy
+		params   proto.RunCommandParams
+		auto     bool
+		now      proto.Outlook
+		decision rules.Decision
+		origin   string // of the rule
+	}{
+		{"ask", proto.RunCommandParams{Command: "ls"}, true, "runs", "allow", ""},
+		{"ask", proto.RunCommandParams{Command: "make x"}, true, "runs", "allow", "here:3"},
+		{"ask", proto.RunCommandParams{Command: "touch x"}, false, "runs", "", ""},
+		{"ask", proto.RunCommandParams{Argv: []string{"git", "push"}}, false, "refused", "deny", "here:1"},
+		{"ask", proto.RunCommandParams{Command: "npm publish"}, false, "asks", "ask", "here:2"},
+		{"ask", proto.RunCommandParams{Command: "make x", SandboxPermissions: "danger-full-access", Justification: "y"}, false, "asks", "allow", "here:3"},
+		{"untrusted", proto.RunCommandParams{Command: "touch x"}, false, "asks", "", ""},
+		{"untrusted", proto.RunCommandParams{Command: "ls"}, true, "runs", "allow", ""},
+		{"untrusted", proto.RunCommandParams{Command: "ls", Env: map[string]string{"A": "b"}}, false, "asks", "", ""},
+		{"never", proto.RunCommandParams{Command: "npm publish"}, false, "refused", "ask", "here:2"},
+		{"never", proto.RunCommandParams{Command: "touch x"}, false, "runs", "", ""},
+	} {
+		inBubble(t, func(t *testing.T) {
+			w := open(t, ruled(test.policy))
+			var e proto.Explanation
+			w.editor.Call(proto.MethodExplain, test.params, &e)
+			if e.Auto != test.auto || e.Now != test.now || e.Decision != test.decision || e.Why == "" {
+				t.Errorf("%+v under %s: %+v", test.params, test.policy, e)
+			}
+			if (e.Rule == nil) != (test.origin == "") || e.Rule != nil && e.Rule.Origin != test.origin {
+				t.Errorf("%+v: the rule is %+v", test.params, e.Rule)
+			}
+			if words := test.params.Command + strings.Join(test.params.Argv, " "); !strings.Contains(e.Prompt, "«"+words+"»") {
+				t.Errorf("%q is not in the question\n%s", words, e.Prompt)
+			}
+			if n := len(w.confined.Specs()) + len(w.unconfined.Specs()); n != 0 || asksSomething(w) {
+				t.Errorf("%+v was run or asked about", test.params)
+			}
+		})
+	}
+}
+
+// asksSomething reports whether the editor was sent a question.
+func asksSomething(w *world) bool {
+	for _, m := range w.editor.Received() {
+		if m.Method == proto.MethodRequestApproval || m.Method == proto.MethodShowMessageRequest {
+			return true
+		}
+	}
+	return false
+}

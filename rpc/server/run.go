@@ -99,16 +99,21 @@ func (c *client) decide(r *run) (approval.Decision, error) {
 	if err := c.hopeless(p); err != nil {
 		return approval.Decision{}, err
 	}
-	decision, err := c.o.Gate.Decide(r.ctx, c.prompter(), approval.Request{
-		RunID: p.id, Session: p.session, Kind: p.kind, Policy: p.settings.ApprovalPolicy, Verdict: p.verdict,
-		Command: p.command, Argv: p.argv, Stdin: p.stdin, Dir: p.dir, Env: p.env,
-		Have: p.have, Want: p.want, Grants: p.grants,
-		Reason: p.reason, Justification: p.justification, Evidence: p.evidence, Warnings: p.warnings,
-	})
+	decision, err := c.o.Gate.Decide(r.ctx, c.prompter(), p.request())
 	if err != nil {
 		return approval.Decision{}, &notRecordedError{err}
 	}
 	return decision, nil
+}
+
+// request is the plan in the words of the gate.
+func (p plan) request() approval.Request {
+	return approval.Request{
+		RunID: p.id, Session: p.session, Kind: p.kind, Policy: p.settings.ApprovalPolicy, Verdict: p.verdict,
+		Command: p.command, Argv: p.argv, Stdin: p.stdin, Dir: p.dir, Env: p.env,
+		Have: p.have, Want: p.want, Grants: p.grants,
+		Reason: p.reason, Justification: p.justification, Evidence: p.evidence, Warnings: p.warnings,
+	}
 }
 
 // hopeless is why a question would be in vain: the provider was tried and

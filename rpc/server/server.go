@@ -99,6 +99,7 @@ func (c *client) requests() map[string]rpc.Handler {
 		proto.MethodRunsRead:          c.runsRead,
 		proto.MethodRunsWait:          c.runsWait,
 		proto.MethodRunsKill:          c.runsKill,
+		proto.MethodExplain:           c.explain,
 		proto.MethodExecuteCommand:    c.executeCommand,
 	}
 	for method, handle := range handlers {
