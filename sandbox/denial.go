@@ -131,6 +131,10 @@ type DenialContext struct {
 	ExitCode int      // a command that ended with 0 was denied nothing that mattered to it
 	Signal   string   // a command that was killed says nothing about denials
 	Writable []string // absolute places that the command could write besides the roots and /tmp
+
+	// Refusal is the one error with which the sandbox refuses everything, where it is
+	// one that decides by names and gives commands no /tmp of their own; else empty.
+	Refusal string
 }
 
 // Denials lists what the sandbox refused according to the messages so far: at

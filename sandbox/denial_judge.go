@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -39,6 +40,9 @@ var alwaysWritable = []string{
 	"/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr",
 }
 
+// commonTemp is how many of these, the first, are places for temporary files.
+const commonTemp = 2
+
 func newJudge(ctx DenialContext) *judge {
 	ports := sync.OnceValue(listeningPorts)
 	j := &judge{ctx: ctx, steps: maxSteps, reaches: reachable, listens: func(port string) bool { return ports()[port] }}
@@ -50,7 +54,11 @@ func newJudge(ctx DenialContext) *judge {
 	for _, root := range ctx.Policy.Roots {
 		j.places = append(j.places, place{root.Path, ctx.Policy.Mode == WorkspaceWrite})
 	}
-	for _, path := range slices.Concat(alwaysWritable, ctx.Writable) {
+	always := alwaysWritable
+	if ctx.Refusal != "" {
+		always = alwaysWritable[commonTemp:]
+	}
+	for _, path := range slices.Concat(always, ctx.Writable) {
 		j.places = append(j.places, place{filepath.Clean(path), true})
 	}
 	for _, path := range ctx.Policy.Protected {
@@ -146,10 +154,16 @@ func (j *judge) refused(m message, n name, f hostFile) (op string, ok bool) {
 	switch {
 	case m.op == opRead || m.op == opExec:
 		return m.op, hidden && f.exists() && access(f.path, mayRead)
-	case hidden && m.op == "" && m.errno == "EACCES":
+	case hidden && m.op == "" && m.errno == cmp.Or(j.ctx.Refusal, "EACCES"):
 		// Most who do not say what they wanted of a hidden file wanted to read
 		// it; whoever wanted to write was seen by the observer.
 		return opRead, f.exists() && access(f.path, mayRead)
+	}
+	if j.ctx.Refusal != "" {
+		if m.errno != j.ctx.Refusal || j.writable(f.path) && !j.pinned(f.path) {
+			return "", false
+		}
+		return permitted(m, f, j.ctx.ExitCode)
 	}
 	switch m.errno {
 	case "EROFS", "EACCES":

@@ -78,6 +78,9 @@ func scanned(text string) *DenialScanner {
 	return s
 }
 
+// seatbelt makes the context of a run that Seatbelt confined.
+func seatbelt(c *DenialContext) { c.Refusal = "EPERM" }
+
 // TestDenials has a row for every rule. want is empty for no denial.
 func TestDenials(t *testing.T) {
 	tests := []struct {
@@ -147,6 +150,18 @@ func TestDenials(t *testing.T) {
 			func(c *DenialContext) { c.Policy.Unreadable = []string{filepath.Dir(c.Dir) + "/out"} }, ""},
 		{"beside what is unreadable", WorkspaceWrite, "cat: @OUT@/file: Permission denied",
 			func(c *DenialContext) { c.Policy.Unreadable = []string{filepath.Dir(c.Dir) + "/out/fil"} }, ""},
+
+		{"Seatbelt: write outside", WorkspaceWrite, "tee: @OUT@/file: Operation not permitted", seatbelt, "write @OUT@/file EPERM x1"},
+		{"Seatbelt: create outside", WorkspaceWrite, "touch: @OUT@/new: Operation not permitted", seatbelt, "create @OUT@/new EPERM x1"},
+		{"Seatbelt: in a root", WorkspaceWrite, "tee: mine: Operation not permitted", seatbelt, ""},
+		{"Seatbelt: what is protected", WorkspaceWrite, "tee: .git/config: Operation not permitted", seatbelt, "write @WS@/.git/config EPERM x1"},
+		{"Seatbelt: what is around it", WorkspaceWrite, "mv: cannot move '.git' to 'g': Operation not permitted", seatbelt, "rename @WS@/.git EPERM x1"},
+		{"Seatbelt: another error", WorkspaceWrite, "tee: @OUT@/file: Permission denied", seatbelt, ""},
+		{"Seatbelt: reading what is open", WorkspaceWrite, "cat: @OUT@/file: Operation not permitted", seatbelt, ""},
+		{"Seatbelt: reading what is hidden", WorkspaceWrite, "cat: @OUT@/file: Operation not permitted",
+			func(c *DenialContext) { seatbelt(c); c.Policy.Unreadable = []string{filepath.Dir(c.Dir) + "/out"} }, "read @OUT@/file EPERM x1"},
+		{"Seatbelt: the host's /tmp", WorkspaceWrite, "tee: /tmp/confine-denial-test-new: Operation not permitted", seatbelt, "create /tmp/confine-denial-test-new EPERM x1"},
+		{"Seatbelt: what nobody may", WorkspaceWrite, "tee: @OUT@/none/x: Operation not permitted", seatbelt, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
