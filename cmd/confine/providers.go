@@ -122,7 +122,7 @@ func (p *providers) choose(s config.Settings, bwrap sandbox.Provider, wrapper lo
 	if by := s.ConfinedBy(); by != sandbox.ProviderAuto {
 		c.confined = known(c.known, by)
 	} else {
-		c.confined = &auto{embedded: known(c.known, sandbox.ProviderLandlock), bwrap: known(c.known, sandbox.ProviderBwrap), preferBwrap: s.PreferBwrap}
+		c.confined = &auto{embedded: known(c.known, embeddedName()), bwrap: known(c.known, sandbox.ProviderBwrap), preferBwrap: s.PreferBwrap}
 	}
 	if !p.o.brief {
 		c.report = reports(c.known, c.confined)
@@ -167,6 +167,15 @@ func (p *providers) close() error {
 	return errors.Join(append(errs, p.engine.Close())...)
 }
 
+// embeddedName is that of the provider that needs nothing installed, or would if this
+// system had one.
+func embeddedName() string {
+	if wrapper := embedded(); wrapper != nil {
+		return wrapper.Name()
+	}
+	return sandbox.ProviderLandlock
+}
+
 // know puts a provider in the place of the absent one of its name.
 func know(all []sandbox.Provider, p sandbox.Provider) {
 	all[slices.IndexFunc(all, func(k sandbox.Provider) bool { return k.Name() == p.Name() })] = p
@@ -188,7 +197,7 @@ func reports(all []sandbox.Provider, confined sandbox.Provider) func(context.Con
 			by[provider.Name()] = reports[i]
 		}
 		if a, ok := confined.(*auto); ok && ctx.Err() == nil {
-			a.settle(by[sandbox.ProviderLandlock], by[sandbox.ProviderBwrap])
+			a.settle(by[embeddedName()], by[sandbox.ProviderBwrap])
 		}
 		return reports
 	}
@@ -229,7 +238,7 @@ type absent struct{ name, reason, remedy string }
 var notBuilt = []sandbox.Provider{
 	absent{sandbox.ProviderLandlock, "it needs Linux", nameNone},
 	absent{sandbox.ProviderBwrap, "it needs Linux", nameNone},
-	absent{sandbox.ProviderSeatbelt, "this version of confine does not have it yet", nameNone},
+	absent{sandbox.ProviderSeatbelt, "it needs macOS", nameNone},
 	absent{sandbox.ProviderOpenSandbox, "this version of confine does not have it yet", `set sandbox_backend = "none" in the settings`},
 }
 

@@ -165,7 +165,7 @@ func TestCacheVariables(t *testing.T) {
 			for _, path := range test.layered {
 				layered = append(layered, Cache{Path: filepath.Join(home, path)})
 			}
-			got := cacheVariables(lookup(env), layered, "/t")
+			got := cacheVariables(lookup(env), within(layered), "/t")
 			for name, value := range got {
 				got[name] = strings.Replace(value, home, "HOME", 1)
 			}

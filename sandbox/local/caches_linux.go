@@ -123,22 +123,10 @@ func usable(caches []Cache, roots []*sandbox.Root) []Cache {
 	})
 }
 
-// cacheVariables tell tools where their caches are: below tmp, if they are moved.
-func cacheVariables(getenv func(string) string, layered []Cache, tmp string) map[string]string {
-	variables := map[string]string{}
-	for _, c := range toolCaches(getenv) {
-		if c.variable == "" {
-			continue
-		}
-		real := realPath(c.path)
-		writable := slices.ContainsFunc(layered, func(l Cache) bool { return sandbox.Within(real, l.Path) })
-		name, before, _ := strings.Cut(c.variable, "=")
-		switch {
-		case c.when == inPlace && writable && isFolder(c.path):
-			variables[name] = before + c.path
-		case c.when == alwaysMoved, c.when == ifReadOnly && !writable, c.when == ifMissing && !writable && !isFolder(c.path):
-			variables[name] = before + filepath.Join(tmp, ".cache", c.name)
-		}
+// within says which paths lie in one of the caches.
+func within(caches []Cache) func(path string) bool {
+	return func(path string) bool {
+		real := realPath(path)
+		return slices.ContainsFunc(caches, func(c Cache) bool { return sandbox.Within(real, c.Path) })
 	}
-	return variables
 }

@@ -245,7 +245,7 @@ func (e *Engine) confineOnce(spec sandbox.Spec, program resolved, v verdict) (_ 
 		return nil, false, err
 	}
 	launch.guarded = guarded
-	launch.Defaults = cacheVariables(os.Getenv, launch.Caches, launch.Env["TMPDIR"])
+	launch.Defaults = cacheVariables(os.Getenv, within(launch.Caches), launch.Env["TMPDIR"])
 	launch.Facts = v.facts(spec.Policy)
 	launch.set(sandbox.Markers(launch.Facts))
 	launch.bounds = e.bound(spec.Policy.Limits, launch, s)

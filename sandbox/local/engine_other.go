@@ -5,11 +5,9 @@ package local
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -31,53 +29,51 @@ type Options struct {
 // BeforeHardening has nothing to do on this system.
 func BeforeHardening() {}
 
-// Wrapper confines on Linux only, in this version.
-type Wrapper interface{ Name() string }
-
-// Engine starts unconfined commands; on this system nothing is confined yet.
+// Engine starts commands, behind what confines them on this system, if anything does.
 type Engine struct {
-	spill string
+	confiner *confiner
 
 	mu   sync.Mutex
 	runs map[*run]string // guarded by mu: living runs and their sessions
 }
 
-// New returns an engine. There is no wrapper for this system.
+// New returns an engine that confines commands by a wrapper; with nil it refuses
+// those that are to be confined.
 func New(w Wrapper, o Options) (*Engine, error) {
-	if w != nil {
-		return nil, fmt.Errorf("provider %q does not exist on this system", w.Name())
-	}
-	spill, err := os.MkdirTemp(o.StateDir, "spill-")
+	c, err := newConfiner(w, o.StateDir)
 	if err != nil {
-		return nil, fmt.Errorf("making confine's runtime folder: %w", err)
+		return nil, err
 	}
-	return &Engine{spill: spill, runs: map[*run]string{}}, nil
+	return &Engine{confiner: c, runs: map[*run]string{}}, nil
 }
 
-// Child does nothing on this system.
-func Child([]string) {}
+// Unconfined is the same engine for commands that nothing confines.
+func (e *Engine) Unconfined() sandbox.Provider { return bare{e} }
 
-// Unconfined is the engine itself.
-func (e *Engine) Unconfined() sandbox.Provider { return e }
+// bare is an engine that says so.
+type bare struct{ *Engine }
+
+func (bare) Name() string                         { return sandbox.ProviderNone }
+func (bare) Probe(context.Context) sandbox.Report { return unconfinedReport }
+
+var unconfinedReport = sandbox.Report{Provider: sandbox.ProviderNone, Usable: true, Reason: "nothing is confined"}
 
 // Name implements sandbox.Provider.
-func (e *Engine) Name() string { return sandbox.ProviderNone }
+func (e *Engine) Name() string { return e.confiner.name() }
 
 // SpillDir is a private folder for Spec.SpillDir.
-func (e *Engine) SpillDir() string { return e.spill }
+func (e *Engine) SpillDir() string { return e.confiner.spill() }
 
 // Probe implements sandbox.Provider.
-func (e *Engine) Probe(context.Context) sandbox.Report {
-	return sandbox.Report{Provider: sandbox.ProviderNone, Usable: true, Reason: "nothing is confined"}
-}
+func (e *Engine) Probe(ctx context.Context) sandbox.Report { return e.confiner.probe(ctx) }
 
 // Start implements sandbox.Provider.
 func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
 	if err := checkSpec(ctx, spec); err != nil {
 		return nil, err
 	}
-	if spec.Policy.Mode.Confined() {
-		return nil, &sandbox.UnavailableError{Mode: spec.Policy.Mode, Lacking: true}
+	if spec.Policy.Mode.Confined() && e.confiner.name() == sandbox.ProviderNone {
+		return nil, &sandbox.UnavailableError{Mode: spec.Policy.Mode}
 	}
 	if err := checkDir(spec.Dir); err != nil {
 		return nil, err
@@ -86,10 +82,27 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process,
 	if err != nil {
 		return nil, err
 	}
-	return e.begin(spec, program)
+	begin := e.begin
+	if spec.Policy.Mode.Confined() {
+		begin = e.confiner.begin
+	}
+	r, err := begin(ctx, spec, program)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	e.runs[r] = spec.Session
+	e.mu.Unlock()
+	go func() {
+		<-r.done
+		e.mu.Lock()
+		delete(e.runs, r)
+		e.mu.Unlock()
+	}()
+	return r, nil
 }
 
-func (e *Engine) begin(spec sandbox.Spec, program resolved) (*run, error) {
+func (e *Engine) begin(_ context.Context, spec sandbox.Spec, program resolved) (*run, error) {
 	cmd := &exec.Cmd{Path: program.path, Args: program.argv, Env: spec.Env, Dir: spec.Dir, SysProcAttr: ownGroup()}
 	stdoutRead, stdoutWrite, err := os.Pipe()
 	if err != nil {
@@ -116,28 +129,20 @@ func (e *Engine) begin(spec sandbox.Spec, program resolved) (*run, error) {
 	}
 	r := newRun(spec, sandbox.Facts{Mode: spec.Policy.Mode}, sandbox.CaptureOptions{})
 	r.leader = &execLeader{cmd}
-	e.mu.Lock()
-	e.runs[r] = spec.Session
-	e.mu.Unlock()
 	r.follow(stdoutRead, stderrRead, stdinWrite)
-	go func() {
-		<-r.done
-		e.mu.Lock()
-		delete(e.runs, r)
-		e.mu.Unlock()
-	}()
 	return r, nil
 }
 
 // CloseSession implements sandbox.Provider.
 func (e *Engine) CloseSession(session string) {
 	e.end(func(s string) bool { return s == session })
+	e.confiner.closeSession(session)
 }
 
 // Close implements sandbox.Provider.
 func (e *Engine) Close() error {
 	e.end(func(string) bool { return true })
-	return os.RemoveAll(filepath.Clean(e.spill))
+	return e.confiner.close()
 }
 
 func (e *Engine) end(which func(session string) bool) {

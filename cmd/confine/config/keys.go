@@ -87,7 +87,7 @@ var Keys = []Key{
 	},
 	{
 		Name: KeyProvider, Kind: Text, Default: sandbox.ProviderAuto, Choices: Providers, order: fixed{},
-		Meaning: "What confines commands; see [below](#what-confines-commands). A provider that is named and cannot be used means that every confined command is refused. This version has no `seatbelt`.",
+		Meaning: "What confines commands; see [below](#what-confines-commands). A provider that is named and cannot be used means that every confined command is refused.",
 	},
 	{
 		Name: KeyOnUnavailable, Kind: Text, Default: "refuse", Choices: []string{"refuse", "run-unconfined"}, order: ranked{"run-unconfined": {"refuse"}},

@@ -1,3 +1,5 @@
+//go:build unix
+
 package local
 
 import (
@@ -8,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -117,17 +118,6 @@ func removeTree(dir string) error {
 		return nil
 	})
 	return os.RemoveAll(dir)
-}
-
-// sweep ends and removes what servers left whose guardian died as well: their
-// folders are not locked any more.
-func sweep(state string) {
-	defer sweepCovers(state)
-	for dir, lock := range deadServers(state) {
-		endRuns(filepath.Base(dir), time.Second)
-		removeTree(dir)
-		lock.Close()
-	}
 }
 
 // deadServers finds the folders that nobody holds and locks those that have a

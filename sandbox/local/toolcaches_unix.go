@@ -1,3 +1,5 @@
+//go:build unix
+
 package local
 
 import (
@@ -93,6 +95,26 @@ func toolCaches(getenv func(string) string) []toolCache {
 		list = append(list, toolCache{"pnpm-10", store, "npm_config_store_dir", inPlace})
 	}
 	return list
+}
+
+// cacheVariables tell tools where their caches are: below tmp, if they are moved.
+// writable says of a cache that commands can write it where it is.
+func cacheVariables(getenv func(string) string, writable func(path string) bool, tmp string) map[string]string {
+	variables := map[string]string{}
+	for _, c := range toolCaches(getenv) {
+		if c.variable == "" {
+			continue
+		}
+		written := writable(c.path)
+		name, before, _ := strings.Cut(c.variable, "=")
+		switch {
+		case c.when == inPlace && written && isFolder(c.path):
+			variables[name] = before + c.path
+		case c.when == alwaysMoved, c.when == ifReadOnly && !written, c.when == ifMissing && !written && !isFolder(c.path):
+			variables[name] = before + filepath.Join(tmp, ".cache", c.name)
+		}
+	}
+	return variables
 }
 
 // places finds folders as tools do.
