@@ -9,10 +9,10 @@ func TestHarmless(t *testing.T) {
 	for _, script := range []string{
 		"ls -la", "git diff --stat HEAD", "git show HEAD:README", "cat README", "grep -rn hello .", "ls | head -20",
 		"git status --short && git branch", "sed -n 1,5p README", "echo 'a > b; c | d'", `echo "it's"`, `grep 'a$b' f`,
-		"cd src && ls", "(cd src; pwd)", "{ ls; pwd; }", "! grep x y", "git --no-pager log -3", "git -C sub status", "git diff HEAD~1 HEAD@{1}",
+		"cd src && ls", "(cd src; pwd)", "{ ls; pwd; }", "! grep x y", "git --no-pager log -3", "git diff HEAD~1 HEAD@{1}",
 		"ls 2>/dev/null", "ls >/dev/null 2>&1", "wc -l < README", "ls # all of it", `\ls`, "'ls'", "find . -name '*.go' -type f", "rg --hidden TODO src",
 		"sort -u f", "sort -t: -k2 f", "git log --oneline --format=%h", "command -v go", "git stash list", "date +%s", "cat <<< word",
-		"git branch -vv", "git remote -v", "tail -n 5 f", "ls \\\n  -la", "cat Übersicht.md",
+		"git branch -vv", "git log -C", "git --no-pager diff -C", "git remote -v", "tail -n 5 f", "ls \\\n  -la", "cat Übersicht.md",
 	} {
 		if v := judge(script); v.Decision != Allow || v.Rule != nil {
 			t.Errorf("%s: %q (%s)", script, v.Decision, v.Why)
@@ -28,7 +28,7 @@ func TestNotHarmless(t *testing.T) {
 		"git log --show-signature", "git log --format=%G?", "git for-each-ref --format='%(signature)'", "git grep -Oless x", "git grep -nO x", "git grep --open-files x",
 		"git branch new", "git branch -D old", "git branch -m a b", "git branch --edit-description", "git remote add o u", "git remote -v update", "git tag v1", "git tag -d v1",
 		"git reflog expire", "git reflog delete x", "git stash", "git stash pop", "git worktree add x", "git cat-file --filters x", "git cat-file --textconv x",
-		"git -c alias.x=!touch status", "git -c core.fsmonitor=x status", "git --exec-path=x status", "git --config-env=a=b status", "git --git-dir=x log", "git -p log", "git checkout .", "git",
+		"git -c alias.x=!touch status", "git -c core.fsmonitor=x status", "git --exec-path=x status", "git --config-env=a=b status", "git --git-dir=x log", "git -p log", "git checkout .", "git", "git -C sub status", "git --no-pager -C sub log", "cd sub && git status", "git status; cd sub; git log",
 		"sort -o f f", "sort -uo f f", "sort --output=f f", "sort --outp f f", "sort --compress-program=x f", "sort --compress=x f", "sort -T d f",
 		"rg --pre x y", "rg --pre=x y", "rg -z x", "rg --search-zip x", "rg --hostname-bin=x y", "fd -x rm", "fd --exec rm", "fd -X rm", "fd -HX rm",
 		"find . -delete", "find . -exec rm {} +", "find . -execdir x ';'", "find . -ok x ';'", "find . -okdir x ';'", "find . -fprint x", "find . -fprintf x y", "find . -fprint0 x", "find . -fls x",

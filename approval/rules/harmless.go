@@ -69,6 +69,11 @@ var habits = []habit{
 
 // harmless reports whether a command of literal words only reads and prints.
 func harmless(words []string) bool {
+	if words[0] == "git" {
+		if plain := gitGlobals(words); plain == nil || slices.Contains(words[:len(words)-len(plain)+1], "-C") {
+			return false // see moves
+		}
+	}
 	h, args := habitOf(words)
 	return h != nil && !h.known && h.quiet(args) && h.within(args)
 }

@@ -110,9 +110,10 @@ func (rs Rules) covered(calls []call) Verdict {
 		return Verdict{Why: "there is no command in it"}
 	}
 	v := Verdict{Decision: Allow, Why: "it only reads and prints, as is built in"}
+	elsewhere := moves(calls)
 	for _, c := range calls {
 		words := c.texts()
-		if c.inner || harmless(words) {
+		if c.inner || harmless(words) && !(elsewhere && words[0] == "git") {
 			continue // what runs an inner one is covered as a whole, or not at all
 		}
 		rule := rs.covering(words)
@@ -124,6 +125,12 @@ func (rs Rules) covered(calls []call) Verdict {
 		}
 	}
 	return v
+}
+
+// moves reports whether a script changes the folder. The repository that it may go
+// to can have a configuration of its own, which names programs for git to run.
+func moves(calls []call) bool {
+	return slices.ContainsFunc(calls, func(c call) bool { return c.words[0].text == "cd" })
 }
 
 func (rs Rules) covering(words []string) *Rule {
