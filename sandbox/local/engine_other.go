@@ -125,12 +125,23 @@ func (e *Engine) begin(_ context.Context, spec sandbox.Spec, program resolved) (
 		cmd.Stdin, stdinWrite = stdinRead, write
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(&sandbox.StartError{Kind: sandbox.ProgramNotExecutable, Path: program.path, Err: err}, stdoutRead.Close(), stderrRead.Close())
+		return nil, errors.Join(&sandbox.StartError{Kind: sandbox.ProgramNotExecutable, Path: program.path, Err: err}, stdoutRead.Close(), stderrRead.Close(), closeIfAny(stdinWrite))
+	}
+	group, err := newGroup(cmd.Process)
+	if err != nil {
+		return nil, errors.Join(err, cmd.Wait(), stdoutRead.Close(), stderrRead.Close(), closeIfAny(stdinWrite))
 	}
 	r := newRun(spec, sandbox.Facts{Mode: spec.Policy.Mode}, sandbox.CaptureOptions{})
-	r.leader = &execLeader{cmd}
+	r.leader = &execLeader{cmd, group}
 	r.follow(stdoutRead, stderrRead, stdinWrite)
 	return r, nil
+}
+
+func closeIfAny(f *os.File) error {
+	if f == nil {
+		return nil
+	}
+	return f.Close()
 }
 
 // CloseSession implements sandbox.Provider.
@@ -163,12 +174,15 @@ func (e *Engine) end(which func(session string) bool) {
 }
 
 // execLeader is a leader that is the command itself.
-type execLeader struct{ cmd *exec.Cmd }
+type execLeader struct {
+	cmd   *exec.Cmd
+	group *group
+}
 
 func (l *execLeader) wait(over func()) (ending, error) {
 	err := l.cmd.Wait()
 	over()
-	l.kill() // what is left of the group
+	l.group.close()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return ending{}, err
@@ -179,9 +193,9 @@ func (l *execLeader) wait(over func()) (ending, error) {
 	return ending{code: l.cmd.ProcessState.ExitCode()}, nil
 }
 
-func (l *execLeader) signal(sig syscall.Signal) error { return signalGroup(l.cmd.Process, sig) }
+func (l *execLeader) signal(sig syscall.Signal) error { return l.group.signal(sig) }
 
-func (l *execLeader) kill() { signalGroup(l.cmd.Process, syscall.SIGKILL) }
+func (l *execLeader) kill() { l.group.signal(syscall.SIGKILL) }
 
 // scriptFile holds a command too long for an argument; only Linux needs it.
 func scriptFile(string) (*os.File, string, error) {

@@ -11,7 +11,15 @@ import (
 
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-func signalGroup(p *os.Process, sig syscall.Signal) error { return syscall.Kill(-p.Pid, sig) }
+// group is a command's process group.
+type group struct{ leader int }
+
+func newGroup(p *os.Process) (*group, error) { return &group{p.Pid}, nil }
+
+func (g *group) signal(sig syscall.Signal) error { return syscall.Kill(-g.leader, sig) }
+
+// close ends what is left.
+func (g *group) close() { syscall.Kill(-g.leader, syscall.SIGKILL) }
 
 func signalName(s syscall.Signal) string { return unix.SignalName(s) }
 
