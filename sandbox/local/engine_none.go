@@ -37,7 +37,7 @@ func (*confiner) probe(context.Context) sandbox.Report { return unconfinedReport
 
 // begin is not called, since there is no wrapper.
 func (*confiner) begin(_ context.Context, spec sandbox.Spec, _ resolved) (*run, error) {
-	return nil, &sandbox.UnavailableError{Mode: spec.Policy.Mode}
+	return nil, &sandbox.UnavailableError{Mode: spec.Policy.Mode, Lacking: true}
 }
 
 func (*confiner) closeSession(string) {}

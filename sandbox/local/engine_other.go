@@ -73,7 +73,7 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process,
 		return nil, err
 	}
 	if spec.Policy.Mode.Confined() && e.confiner.name() == sandbox.ProviderNone {
-		return nil, &sandbox.UnavailableError{Mode: spec.Policy.Mode}
+		return nil, &sandbox.UnavailableError{Mode: spec.Policy.Mode, Lacking: true}
 	}
 	if err := checkDir(spec.Dir); err != nil {
 		return nil, err
