@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,36 +23,44 @@ func Child(args []string) {
 		os.Exit(startInside(args[2:]))
 	case attemptName:
 		os.Exit(attemptAll(args[2:]))
+	case keeperName:
+		os.Exit(keep(args[2:]))
 	}
 }
 
 // confiner is what confines the commands of an engine.
 type confiner struct {
-	behind *behind
+	behind *behind // nil if nothing does
 	home   *home
+	keeper *keeper
 }
 
 // newConfiner makes the server's folder; without a wrapper nothing is confined.
 func newConfiner(w Wrapper, state string) (*confiner, error) {
-	sweep(state)
-	home, err := newHome(state)
-	if err != nil {
-		return nil, err
-	}
-	c := &confiner{home: home}
-	if w == nil {
-		return c, nil
-	}
 	self, err := os.Executable()
 	if err == nil {
 		self, err = filepath.EvalSymlinks(self)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("finding confine's own program: %w", err), home.remove())
+		return nil, fmt.Errorf("finding confine's own program: %w", err)
 	}
-	c.behind = newBehind(w, self, state, home.sessions())
+	sweep(state)
+	home, err := newHome(state)
+	if err != nil {
+		return nil, err
+	}
+	c := &confiner{home: home, keeper: newKeeper(self, home.dir)}
+	if w != nil {
+		c.behind = newBehind(w, self, state, home.sessions(), c.keeper)
+	}
 	return c, nil
 }
+
+// keep makes sure that a command which nothing confines ends with the server.
+func (c *confiner) keep(group int) error { return c.keeper.add(group) }
+
+// forget is called when it has ended.
+func (c *confiner) forget(group int) { c.keeper.remove(group) }
 
 // sweep removes the folders that servers left which were killed.
 func sweep(state string) {
@@ -90,4 +97,7 @@ func (c *confiner) closeSession(name string) {
 	}
 }
 
-func (c *confiner) close() error { return c.home.remove() }
+func (c *confiner) close() error {
+	c.keeper.close()
+	return c.home.remove()
+}

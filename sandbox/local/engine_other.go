@@ -128,11 +128,16 @@ func (e *Engine) begin(_ context.Context, spec sandbox.Spec, program resolved) (
 		return nil, errors.Join(&sandbox.StartError{Kind: sandbox.ProgramNotExecutable, Path: program.path, Err: err}, stdoutRead.Close(), stderrRead.Close(), closeIfAny(stdinWrite))
 	}
 	group, err := newGroup(cmd.Process)
+	if err == nil {
+		if err = e.confiner.keep(cmd.Process.Pid); err != nil {
+			group.close()
+		}
+	}
 	if err != nil {
 		return nil, errors.Join(err, cmd.Wait(), stdoutRead.Close(), stderrRead.Close(), closeIfAny(stdinWrite))
 	}
 	r := newRun(spec, sandbox.Facts{Mode: spec.Policy.Mode}, sandbox.CaptureOptions{})
-	r.leader = &execLeader{cmd, group}
+	r.leader = &execLeader{cmd, group, e.confiner}
 	r.follow(stdoutRead, stderrRead, stdinWrite)
 	return r, nil
 }
@@ -175,14 +180,16 @@ func (e *Engine) end(which func(session string) bool) {
 
 // execLeader is a leader that is the command itself.
 type execLeader struct {
-	cmd   *exec.Cmd
-	group *group
+	cmd      *exec.Cmd
+	group    *group
+	confiner *confiner
 }
 
 func (l *execLeader) wait(over func()) (ending, error) {
 	err := l.cmd.Wait()
 	over()
 	l.group.close()
+	l.confiner.forget(l.cmd.Process.Pid)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return ending{}, err

@@ -118,7 +118,7 @@ func TestNobodyWaitsForAProgramThatHangs(t *testing.T) {
 }
 
 // For the processes that tests start.
-var StartInside, AttemptAll = startInside, attemptAll
+var StartInside, AttemptAll, Keep = startInside, attemptAll, keep
 
 func exits(code int) func(error) bool {
 	return func(err error) bool {

@@ -63,6 +63,10 @@ type fronted struct {
 	Orders frontOrders
 	Self   string     // path of this program, or of one that calls Child
 	Ends   []*os.File // of the command's, closed when it has them
+
+	// Begun is called with the process's number, which is its group's as well, before
+	// the command can begin; nil does nothing.
+	Begun func(pid int) error
 }
 
 // frontError says that the program in front failed, before it became the command.
@@ -96,6 +100,12 @@ func (f *fronted) start(ctx context.Context, argv []string, said *os.File) error
 	}
 	if err != nil {
 		return errors.Join(&frontError{err.Error()}, orderWrite.Close())
+	}
+	if f.Begun != nil {
+		if err := f.Begun(f.Cmd.Process.Pid); err != nil {
+			f.abandon()
+			return errors.Join(err, orderWrite.Close())
+		}
 	}
 	go func() {
 		json.NewEncoder(orderWrite).Encode(f.Orders) // whoever does not read them does not report either

@@ -25,7 +25,9 @@ func newTestBehind(t *testing.T, script string) *behind {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	b := newBehind(tryable{argv: fakeFront(t, script)}, self, state, dir)
+	keeper := newKeeper(self, dir)
+	t.Cleanup(keeper.close)
+	b := newBehind(tryable{argv: fakeFront(t, script)}, self, state, dir, keeper)
 	facets := map[sandbox.Facet]sandbox.FacetReport{sandbox.FileRead: {State: sandbox.Open, Reason: "seen"}, sandbox.Network: {State: sandbox.Enforced}}
 	for _, mode := range []sandbox.Mode{sandbox.ReadOnly, sandbox.WorkspaceWrite} {
 		b.verdicts[frontKey{mode, false}] = frontVerdict{usable: true, facets: facets}

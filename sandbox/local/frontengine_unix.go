@@ -25,6 +25,8 @@ type behind struct {
 	state string // confine's own folder, closed to commands
 	dir   string // of this server, in it
 
+	keeper *keeper // ends commands if the server cannot
+
 	mu       sync.Mutex
 	verdicts map[frontKey]frontVerdict // guarded by mu
 	sessions map[string]string         // guarded by mu: folders, by session
@@ -37,8 +39,8 @@ type frontKey struct {
 	network bool
 }
 
-func newBehind(front Front, self, state, dir string) *behind {
-	return &behind{front: front, self: self, state: state, dir: dir, verdicts: map[frontKey]frontVerdict{}, sessions: map[string]string{}}
+func newBehind(front Front, self, state, dir string, keeper *keeper) *behind {
+	return &behind{front: front, self: self, state: state, dir: dir, keeper: keeper, verdicts: map[frontKey]frontVerdict{}, sessions: map[string]string{}}
 }
 
 // verdict tries the front the first time for a kind of policy. That it is not usable
@@ -194,16 +196,20 @@ func (b *behind) launch(ctx context.Context, spec sandbox.Spec, program resolved
 		Orders: frontOrders{Path: []byte(program.path), Dir: []byte(spec.Dir), Argv: toBytes(program.argv), Env: toBytes(withVariables(spec.Env, vars))},
 		Self:   b.self,
 		Ends:   streams.theirs(),
+		Begun:  b.keeper.add,
 	}
 	if streams.inRead != nil { // else it is /dev/null
 		f.Cmd.Stdin = streams.inRead
 	}
 	if err := f.start(ctx, argv, streams.errRead); err != nil {
+		if f.Cmd.Process != nil {
+			b.keeper.remove(f.Cmd.Process.Pid)
+		}
 		streams.close()
 		return nil, err
 	}
 	r := newRun(spec, facts, sandbox.CaptureOptions{})
-	r.leader = &frontLeader{f}
+	r.leader = &frontLeader{f, b.keeper}
 	r.writable, r.refusal = []string{tmp}, "EPERM"
 	r.unobserved = "nobody is told what " + b.front.Name() + " refuses"
 	r.follow(streams.outRead, streams.errRead, streams.inWrite)
@@ -233,12 +239,16 @@ func withVariables(env []string, vars map[string]string) []string {
 }
 
 // frontLeader is a command behind a front, which is the leader of its session.
-type frontLeader struct{ f *fronted }
+type frontLeader struct {
+	f      *fronted
+	keeper *keeper
+}
 
 func (l *frontLeader) wait(over func()) (ending, error) {
 	err := l.f.Cmd.Wait()
 	over()
 	l.kill() // what is left of the group
+	l.keeper.remove(l.f.Cmd.Process.Pid)
 	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		return ending{}, err
 	}
