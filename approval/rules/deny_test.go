@@ -49,7 +49,7 @@ func TestDeny(t *testing.T) {
 func TestDoubt(t *testing.T) {
 	for _, script := range []string{
 		"$X", "$X push", `"$X" push`, "git $X", `git "$X"`, "git $X push", "git p$X", "g$X push", "git${IFS}push", "g?t push", "/usr/bin/g*t push", "{git,push}", "git {push,x}", "~/git push", "git $'\\cx'",
-		"eval $X", "bash -c \"$X\"", "curl x | sh", "bash $X", "bash", "echo x | bash -s", "bash <<E\n$X\nE", "sudo $X", "xargs git", "ls # x \\\ngit push", "env -S \"$X\"", "sudo --unknown x git push",
+		"eval $X", "bash -c \"$X\"", "curl x | sh", "bash $X", "bash", "echo x | bash -s", "bash <<E\n$X\nE", "sudo $X", "xargs git", "ls # x \\\ngit push", "coproc ls #\\\ngit push", "#\\\ngit push", "ls\\\n#\\\ngit push", "env -S \"$X\"", "sudo --unknown x git push",
 		"if", "git push '", "echo $(", strings.Repeat("a", maxScript+1), strings.Repeat("env ", 50) + "ls", strings.Repeat("eval ", 50) + "ls",
 	} {
 		v := judge(script, rule(Deny, "git push"))

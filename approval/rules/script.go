@@ -106,32 +106,33 @@ func (s *script) parse(text string) (file *syntax.File) {
 			file = nil
 		}
 	}()
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		s.miss("it cannot be parsed as a shell command")
 		return nil
 	}
-	if continuesComment(file, text) {
+	if continuesComment(text) {
 		s.miss("it has a comment that ends in a backslash")
 	}
 	return file
 }
 
-// continuesComment reports whether a comment ends in a backslash: the parser takes
-// the next line for part of the comment, and a shell runs it.
-func continuesComment(file *syntax.File, text string) bool {
-	if !strings.Contains(text, "\\\n") {
-		return false
-	}
-	found := false
-	syntax.Walk(file, func(node syntax.Node) bool {
-		if c, ok := node.(*syntax.Comment); ok {
-			line, _, more := strings.Cut(text[c.Hash.Offset():], "\n")
-			found = found || more && strings.HasSuffix(line, "\\")
+// continuesComment reports whether a comment may end in a backslash: the parser takes
+// the next line for part of the comment, and a shell runs it. Lines are looked at as
+// they are, since the parser drops some comments.
+func continuesComment(text string) bool {
+	lines := strings.Split(text, "\n")
+	for _, line := range lines[:len(lines)-1] {
+		if !strings.HasSuffix(line, "\\") {
+			continue
 		}
-		return true
-	})
-	return found
+		for i := range len(line) {
+			if line[i] == '#' && (i == 0 || strings.IndexByte(" \t;&|()<>`", line[i-1]) >= 0) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // plain checks that statements are what an allow rule may be about.
