@@ -253,7 +253,7 @@ func (a absent) Probe(context.Context) sandbox.Report {
 func (a absent) Start(_ context.Context, spec sandbox.Spec) (sandbox.Process, error) {
 	return nil, &sandbox.UnavailableError{
 		Mode:     spec.Policy.Mode,
-		Lacking:  true,
+		Lacking:  a.name != sandbox.ProviderOpenSandbox, // what is to run elsewhere does not run here instead
 		Detail:   fmt.Sprintf("provider %s: %s", a.name, a.reason),
 		Remedies: []string{a.remedy, "run \"confine doctor\" to see what this machine can enforce"},
 	}

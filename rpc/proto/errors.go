@@ -33,6 +33,10 @@ const (
 	// to forbid the command, so it did not run.
 	FailureSettings = "SETTINGS_INVALID"
 
+	// FailureSettingsChanged means that the settings changed while a question was
+	// open, so that what it said of them may not hold and the command did not run.
+	FailureSettingsChanged = "SETTINGS_CHANGED"
+
 	// FailureNotRecorded means that the audit could not be written, so the
 	// command did not run.
 	FailureNotRecorded = "NOT_RECORDED"

@@ -18,6 +18,7 @@ func wireError(err error) *rpc.Error {
 		recording   *notRecordedError
 		changed     *grantChangedError
 		settings    *settingsError
+		outdated    *settingsChangedError
 	)
 	switch {
 	case errors.As(err, &wire):
@@ -37,6 +38,8 @@ func wireError(err error) *rpc.Error {
 		return failed(changed, proto.FailureData{Code: proto.FailureGrantChanged, Path: changed.path})
 	case errors.As(err, &settings):
 		return failed(settings, proto.FailureData{Code: proto.FailureSettings, Detail: settings.reason})
+	case errors.As(err, &outdated):
+		return failed(outdated, proto.FailureData{Code: proto.FailureSettingsChanged})
 	case errors.As(err, &recording):
 		return failed(recording, proto.FailureData{Code: proto.FailureNotRecorded, Detail: recording.err.Error()})
 	}

@@ -67,6 +67,8 @@ func (c *client) follow(r *run) error {
 	case !decision.Outcome.Allowed():
 		c.finish(r, ending{status: proto.StatusRefused})
 		return nil
+	case r.plan.asks && r.plan.settings != c.settings():
+		return &settingsChangedError{}
 	case r.plan.moved():
 		return &sandbox.StartError{Kind: sandbox.BadWorkingDirectory, Path: r.plan.dir, Err: errors.New("it is not the folder that the question showed any more")}
 	}

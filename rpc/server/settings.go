@@ -98,6 +98,13 @@ func (e *settingsError) Error() string {
 	return "no command runs until the settings are mended: " + e.reason
 }
 
+// settingsChangedError says that a question was asked under settings that hold no more.
+type settingsChangedError struct{}
+
+func (*settingsChangedError) Error() string {
+	return "the command did not run because the settings changed while the question was open; run it again"
+}
+
 // usable is why no command may run under these settings.
 func (s *Settings) usable() error {
 	if s.Refusal != "" {

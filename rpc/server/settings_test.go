@@ -141,6 +141,25 @@ func TestNoEscalationAcrossAChange(t *testing.T) {
 	})
 }
 
+// TestNoAnswerAcrossAChange: what was shown under settings that hold no more does not run.
+func TestNoAnswerAcrossAChange(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w, d := onDial(t, asking(server.Settings{Mode: sandbox.ReadOnly}))
+		w.editor.Initialize(full(w.folder))
+		id := w.editor.Request(proto.MethodRunCommand, wider())
+		m, q := w.question()
+		d.turn(func(s *server.Settings) { s.ApprovalPolicy = approval.PolicyNever })
+		w.choose(m, q, "allow_once")
+		e := w.editor.ResponseError(id)
+		if e.Code != proto.CodeRequestFailed || !strings.Contains(e.Message, "settings changed while") {
+			t.Errorf("got %v", e)
+		}
+		if specs := w.confined.Specs(); len(specs) != 0 {
+			t.Errorf("%d commands ran", len(specs))
+		}
+	})
+}
+
 // TestNothingRunsUnderSettingsThatCannotBeTrusted until they are mended.
 func TestNothingRunsUnderSettingsThatCannotBeTrusted(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
