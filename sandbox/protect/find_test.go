@@ -108,7 +108,12 @@ func TestFind(t *testing.T) {
 			[]string{"ws/.git/config", "ws/.git/hooks", "ws/.git/commondir", "ws/.envrc"},
 			[]string{"ws/.git/objects", "ws/.git/refs", "ws/.git/index", "ws/.git/config.worktree", "ws/.git/info"}},
 		"configurations of worktrees": {func(w tree) { w.repository("ws/.git", "[extensions]\nworktreeConfig = true\n") }, []string{"ws/.git/config.worktree"}, nil},
-		"what is seldom":              {func(w tree) { w.file("ws/.vimrc", "") }, []string{"ws/.vimrc"}, nil},
+		"what is seldom": {func(w tree) {
+			w.file("ws/.vimrc", "")
+			w.file("ws/.helix/languages.toml", "")
+			w.file("ws/opencode.json", "")
+		},
+			[]string{"ws/.vimrc", "ws/.helix", "ws/opencode.json"}, []string{"ws/.zed", "ws/.opencode"}},
 		"a repository in it": {func(w tree) { w.repository("ws/a/b/.git", "") },
 			[]string{"ws/a/b/.git/config", "ws/a/b/.git/hooks", "ws/a/b/.vscode", "ws/.vscode"}, []string{"ws/a/.vscode"}},
 		"packages": {func(w tree) { w.repository("ws/node_modules/x/.git", "") }, nil, []string{"ws/node_modules"}},

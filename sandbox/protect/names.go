@@ -27,7 +27,12 @@ var autoRun = []string{
 
 // alsoRun are like autoRun, but too seldom met to be kept absent: when a run makes
 // one, its result says so.
-var alsoRun = []string{".zed", ".nvimrc", ".vimrc"}
+var alsoRun = []string{
+	".zed", ".helix", ".fleet", // language servers, tasks
+	".nvimrc", ".vimrc", ".vim", // the last has coc's settings, with servers to start
+	".agents", ".windsurf", ".continue", ".opencode", "opencode.json", ".crush.json", // agents, as above
+	".qwen", ".kiro", ".roo", ".amazonq", ".aider.conf.yml",
+}
 
 // Names of what lies in a git folder.
 const (
