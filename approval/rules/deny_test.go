@@ -23,6 +23,8 @@ func TestDeny(t *testing.T) {
 				"xargs git push", "xargs -n 1 -I {} git push {}", "ls | xargs -0 git push", "find . -exec git push {} +", "find . -execdir git push ';' -ok x ';'", "find . -ok x ';' -exec git push ';'", "busybox env git push", "chroot / git push", "flock f git push", "flock f -c 'git push'",
 				"bash -c 'git push'", "sh -xc 'ls; git push'", "bash -lc 'git push' a b", "bash -euo pipefail -c 'git push'", "bash -O extglob -c 'git push'", "bash --norc -c 'git push'", "/bin/sh -c \"bash -c 'git push'\"", "zsh -c 'git push'", "su -c 'git push' root", "script -qc 'git push' f", "eval git push", "eval 'git push'", "watch git push",
 				"bash <<E\ngit push\nE", "bash <<'E'\ngit push\nE", "sh <<< 'git push'", "trap 'git push' EXIT", "alias p='git push'", "git -c alias.p=push p", "git -c alias.p='!git push' p", "parallel git push ::: a",
+				"env '-Sgit push'", "env '-iSgit push'", "env --split-string=git push", "env --split 'git push'", "su -c'git push' root", "su root -c 'git push'", "script f -c 'git push'", "runuser root -c 'git push'", "script -qc'git push' f",
+				"time -- git push", ". /dev/stdin <<< 'git push'", "source /dev/stdin <<E\ngit push\nE", "setarch x86_64 git push", "choom -n 0 -- git push", "ssh-agent git push",
 			},
 			[]string{"git status", "git commit -m push", "echo git push", "git pushx", "mygit push", "grep -r 'git push' .", "# git push", "echo 'git push'", "git stash push", "ls push", "env -u git ls", "xargs -I git echo push", "git log --grep push", "cat <<'E'\ngit push\nE", "python3 push.py", `git commit -m "$MSG"`, "ls $X", "echo $X", "go test ./..."},
 		},
@@ -50,6 +52,7 @@ func TestDoubt(t *testing.T) {
 	for _, script := range []string{
 		"$X", "$X push", `"$X" push`, "git $X", `git "$X"`, "git $X push", "git p$X", "g$X push", "git${IFS}push", "g?t push", "/usr/bin/g*t push", "{git,push}", "git {push,x}", "~/git push", "git $'\\cx'",
 		"eval $X", "bash -c \"$X\"", "curl x | sh", "bash $X", "bash", "echo x | bash -s", "bash <<E\n$X\nE", "sudo $X", "xargs git", "ls # x \\\ngit push", "coproc ls #\\\ngit push", "#\\\ngit push", "ls\\\n#\\\ngit push", "env -S \"$X\"", "sudo --unknown x git push",
+		"xargs -I{} {} push", "xargs -I % sh -c %", "xargs -I{} sh -c '{}'", "parallel {} push ::: git", "shopt -s expand_aliases\nalias g=git\ng push",
 		"if", "git push '", "echo $(", strings.Repeat("a", maxScript+1), strings.Repeat("env ", 50) + "ls", strings.Repeat("eval ", 50) + "ls",
 	} {
 		v := judge(script, rule(Deny, "git push"))

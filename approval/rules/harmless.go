@@ -49,7 +49,7 @@ var habits = []habit{
 	{command: "git --version"}, {command: "git version"}, {command: "git worktree list"},
 	{command: "git diff", never: gitLog}, {command: "git diff-tree", never: gitLog}, {command: "git range-diff", never: gitLog},
 	{command: "git log", never: gitLog}, {command: "git show", never: gitLog}, {command: "git whatchanged", never: gitLog},
-	{command: "git rev-list", never: gitLog}, {command: "git shortlog", never: gitLog}, {command: "git for-each-ref"},
+	{command: "git rev-list", never: gitLog}, {command: "git shortlog", never: gitLog}, {command: "git for-each-ref", reads: verifiesNothing},
 	{command: "git stash list", never: gitLog}, {command: "git stash show", never: gitLog},
 	{command: "git grep", never: "-O --open-files-in-pager --textconv"},
 	{command: "git cat-file", never: "--textconv --filters"},
@@ -64,6 +64,7 @@ var habits = []habit{
 	{command: "git push", known: true, never: "--receive-pack --exec"}, {command: "git clone", known: true, never: "-u --upload-pack -c --config --template"},
 	{command: "git ls-remote", known: true, never: "--upload-pack --exec"}, {command: "git archive", known: true, never: "-o --output --exec --remote"},
 	{command: "git rebase", known: true, never: "-x --exec"}, {command: "git submodule foreach", known: true, most: none},
+	{command: "git submodule -q", known: true, most: none}, {command: "git submodule --quiet", known: true, most: none}, {command: "git submodule --cached", known: true, most: none},
 	{command: "git bisect run", known: true, most: none}, {command: "git difftool", known: true, never: "-x --extcmd"},
 }
 
@@ -84,6 +85,11 @@ func harmless(words []string) bool {
 func dangerous(words []string, n int) bool {
 	if len(words) == n {
 		return false
+	}
+	words = slices.Clone(words)
+	words[0] = word{text: words[0]}.base() // a rule can name a path
+	if words[0] == "tar" && !strings.HasPrefix(words[1], "-") {
+		words[1] = "-" + words[1] // its first argument is options, also without a dash
 	}
 	if words[0] == "git" && gitGlobals(words) == nil {
 		return true
@@ -139,8 +145,8 @@ func gitGlobals(words []string) []string {
 // shortened, with a value, or among other letters. Values that look like one count.
 func (h *habit) quiet(args []string) bool {
 	for _, arg := range args {
-		if strings.HasPrefix(h.command, "git ") && (strings.Contains(arg, "%G") || strings.Contains(arg, "%(signature")) {
-			return false // runs the program that verifies signatures
+		if strings.HasPrefix(h.command, "git ") && (arg == "--help" || verifies(arg)) {
+			return false
 		}
 		for _, option := range strings.Fields(h.never) {
 			if means(arg, option) {
@@ -149,6 +155,19 @@ func (h *habit) quiet(args []string) bool {
 		}
 	}
 	return true
+}
+
+// verifies reports whether a format makes git run the program that verifies
+// signatures. Between % and G can stand what says how an empty value is shown.
+func verifies(format string) bool {
+	plain := strings.NewReplacer("%+", "%", "%-", "%", "% ", "%", "%(*", "%(").Replace(format)
+	return strings.Contains(plain, "%G") || strings.Contains(plain, "%(signature")
+}
+
+// verifiesNothing reports whether git for-each-ref neither shows signatures nor
+// sorts by them.
+func verifiesNothing(args []string) bool {
+	return !slices.ContainsFunc(args, func(arg string) bool { return arg == "--help" || strings.Contains(arg, "signature") })
 }
 
 // means reports whether an argument can be an option, by its beginning.
@@ -168,13 +187,15 @@ func means(arg, option string) bool {
 // within reports whether the arguments are as few, and of the kind, that the
 // program only reads.
 func (h *habit) within(args []string) bool {
-	operands := 0
+	operands, ended := 0, false
 	for _, arg := range args {
 		switch {
-		case !strings.HasPrefix(arg, "-"):
+		case ended || arg == "-" || !strings.HasPrefix(arg, "-"):
 			operands++
 		case h.only != "" && !listed(h.only, arg):
 			return false
+		case arg == "--":
+			ended = true
 		}
 	}
 	if h.most != 0 && operands > max(0, h.most) {

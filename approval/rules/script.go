@@ -200,6 +200,9 @@ func (s *script) walk(top syntax.Node) {
 			for i, arg := range cmd.Args {
 				words[i] = readWord(arg)
 			}
+			if len(words) > 1 && words[0].text == "--" {
+				words = words[1:] // behind the keyword time
+			}
 			fed := s.fed(words, stmt.Redirs)
 			s.call(words, fed)
 		}
@@ -207,10 +210,10 @@ func (s *script) walk(top syntax.Node) {
 	})
 }
 
-// fed reads the here-documents that a shell is given, and reports whether there
+// fed reads the here-documents that a shell or source is given, and reports whether there
 // are any.
 func (s *script) fed(words []word, redirects []*syntax.Redirect) bool {
-	if !words[0].known || !shells[words[0].base()] {
+	if name := words[0].base(); !words[0].known || !shells[name] && name != "source" && name != "." {
 		return false
 	}
 	fed := false

@@ -51,7 +51,10 @@ var runners = map[string]runner{
 	"strace": {runs: true, takes: "-o -e -p -s -u -E", plain: "-f -ff -q -c -y"}, "ltrace": {runs: true, takes: "-o -e -p -s -u"},
 	"script": {text: "-c --command"}, "flock": {runs: true, takes: "-w --timeout -E", plain: "-n -x -s -u -o", skip: 1, text: "-c --command"},
 	"systemd-run": {runs: true, takes: "-u --unit -p --property -E --setenv -M", plain: "--user --scope --pty -t -q"},
-	"find":        {}, "git": {}, // as unfold reads them
+	"setarch":     {runs: true, skip: 1}, "linux32": {runs: true}, "linux64": {runs: true}, "prlimit": {runs: true, takes: "-p --pid"},
+	"choom": {runs: true, takes: "-n --adjust"}, "numactl": {runs: true}, "xvfb-run": {runs: true}, "valgrind": {runs: true},
+	"dbus-run-session": {runs: true}, "ssh-agent": {runs: true, takes: "-a -E -O -P -t"},
+	"find": {}, "git": {}, // as unfold reads them
 }
 
 func set(names string) map[string]bool {
@@ -75,6 +78,9 @@ func (s *script) unfold(c call, fed bool) {
 		s.nested(joined(args))
 	case name == "trap" || name == "alias":
 		s.texts(args)
+		if name == "alias" && len(args) > 0 {
+			s.miss("it gives a command another name")
+		}
 	case name == "find":
 		s.find(args, c.guess)
 	case name == "git":
@@ -173,6 +179,9 @@ func (s *script) git(args []word, guess bool) {
 // runner adds the program that a wrapper runs: at each place where it can begin,
 // given what its options may mean.
 func (s *script) runner(r runner, args []word, guess bool) {
+	if r.feeds {
+		args = filled(args)
+	}
 	at := make([]bool, len(args)+2) // an option or the program can begin here
 	sure := make([]bool, len(args)+2)
 	at[0], sure[0] = true, !guess
@@ -187,10 +196,13 @@ func (s *script) runner(r runner, args []word, guess bool) {
 		}
 		switch name, value, attached := strings.Cut(arg.text, "="); {
 		case r.hasText(name) && attached:
-			s.nested(word{text: value, known: arg.known})
+			s.nested(joined(append([]word{{text: value, known: arg.known}}, args[i+1:]...)))
+			step(1, true)
+		case r.attachedText(arg.text) != "":
+			s.nested(joined(append([]word{{text: r.attachedText(arg.text), known: arg.known}}, args[i+1:]...)))
 			step(1, true)
 		case r.hasText(arg.text) && i+1 < len(args):
-			s.nested(joined(append([]word{args[i+1]}, args[i+2:]...)))
+			s.nested(joined(args[i+1:]))
 			step(2, true)
 		case arg.text == "--":
 			s.program(r, args[i+1:], !sure[i])
@@ -203,8 +215,30 @@ func (s *script) runner(r runner, args []word, guess bool) {
 			step(2, false)
 		default:
 			s.program(r, args[i:], !sure[i])
+			if r.skip == 0 && listed(r.text, "--command") {
+				step(1, false) // as in su root -c
+			}
 		}
 	}
+}
+
+// filled is the arguments of xargs and its kin, with what they put their input into
+// not known.
+func filled(args []word) []word {
+	args, mark := slices.Clone(args), "{}"
+	for i, arg := range args {
+		if value, ok := strings.CutPrefix(arg.text, "-I"); ok {
+			if value == "" && i+1 < len(args) {
+				value = args[i+1].text
+			}
+			mark = value
+			continue
+		}
+		if begin, _, ok := strings.Cut(arg.text, mark); ok && mark != "" {
+			args[i] = word{text: begin}
+		}
+	}
+	return args
 }
 
 // program adds what is left of a wrapper's arguments behind its options.
@@ -236,11 +270,21 @@ func assigns(w word) bool {
 
 // hasText reports whether an option's value is a script; -c also as -qc.
 func (r runner) hasText(option string) bool {
-	if listed(r.text, option) {
+	if listed(r.text, option) || slices.ContainsFunc(strings.Fields(r.text), func(text string) bool { return len(text) > 2 && sameLong(option, text) }) {
 		return true
 	}
 	short := len(option) > 2 && option[0] == '-' && option[1] != '-'
 	return short && listed(r.text, "-"+option[len(option)-1:])
+}
+
+// attachedText is what stands right behind an option whose value is a script, as in
+// -cTEXT and -iSTEXT.
+func (r runner) attachedText(arg string) string {
+	if len(arg) < 3 || arg[0] != '-' || arg[1] == '-' || r.text == "" {
+		return ""
+	}
+	_, text, _ := strings.Cut(arg[1:], r.text[1:2])
+	return text
 }
 
 // listed reports whether a list of words has one.
