@@ -12,8 +12,8 @@ import (
 // TestFewProcesses: where there are so few processes that bubblewrap's numbers for its
 // own are nobody's outside, as in a container, it is used as ever.
 func TestFewProcesses(t *testing.T) {
+	requireRoot(t, "only root can make a PID namespace with a /proc of its own")
 	requireBubblewrap(t)
-	require(t, os.Geteuid() == 0, "only root can make a PID namespace with a /proc of its own")
 	unshare, err := exec.LookPath("unshare")
 	require(t, err == nil, "unshare is missing")
 	w := newWorld(t)

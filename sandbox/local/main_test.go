@@ -17,6 +17,7 @@ func TestMain(m *testing.M) {
 			os.Exit(entry(os.Args[2:]))
 		}
 	}
+	local.BeforeHardening()
 	harden.Apply(harden.Options{MayGain: true}) // as the server that an engine serves
 	// The tests mostly wait for other processes.
 	if err := flag.Set("test.parallel", "6"); err != nil {
