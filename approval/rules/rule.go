@@ -49,9 +49,10 @@ type Rules []Rule
 
 // Command is what would run. Exactly one of Script and Argv is set.
 type Command struct {
-	Script string   // for bash -c
-	Argv   []string // program and arguments
-	Env    bool     // it brings environment variables of its own
+	Script    string   // for bash -c
+	Argv      []string // program and arguments
+	Env       bool     // it brings environment variables of its own
+	Elsewhere bool     // it begins in a folder where git may find a repository that is not trusted
 }
 
 // Verdict is what the rules say about a command.
@@ -85,7 +86,7 @@ func (rs Rules) Judge(c Command) Verdict {
 	if s.loose != "" {
 		return Verdict{Why: s.loose + ", so no rule can allow it"}
 	}
-	return rs.covered(s.calls)
+	return rs.covered(s.calls, c.Elsewhere)
 }
 
 // doubt finds what could be a command that a rule denies or asks about.
@@ -105,12 +106,12 @@ func (rs Rules) doubt(s *script) (Verdict, bool) {
 }
 
 // covered allows commands of which each one has a rule, or is built in.
-func (rs Rules) covered(calls []call) Verdict {
+func (rs Rules) covered(calls []call, elsewhere bool) Verdict {
 	if len(calls) == 0 {
 		return Verdict{Why: "there is no command in it"}
 	}
 	v := Verdict{Decision: Allow, Why: "it only reads and prints, as is built in"}
-	elsewhere := moves(calls)
+	elsewhere = elsewhere || moves(calls)
 	for _, c := range calls {
 		words := c.texts()
 		if c.inner || harmless(words) && !(elsewhere && words[0] == "git") {
@@ -118,7 +119,11 @@ func (rs Rules) covered(calls []call) Verdict {
 		}
 		rule := rs.covering(words)
 		if rule == nil {
-			return Verdict{Why: "no rule allows " + quoted(strings.Join(words, " "))}
+			why := "no rule allows " + quoted(strings.Join(words, " "))
+			if harmless(words) {
+				why = "git may find another repository there, which can name programs to run, and " + why
+			}
+			return Verdict{Why: why}
 		}
 		if v.Rule == nil {
 			v.Rule, v.Why = rule, rule.why()

@@ -20,7 +20,7 @@ func (c *client) explain(_ context.Context, req *rpc.Request) (any, error) {
 		return nil, err
 	}
 	defer p.release()
-	p.verdict = p.settings.Rules.Judge(p.ruled())
+	p.verdict = p.settings.Rules.Judge(c.ruled(p))
 	more := !p.want.Equal(p.have)
 	return proto.Explanation{
 		Auto: p.verdict.Decision == rules.Allow && !more,

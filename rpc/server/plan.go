@@ -117,7 +117,7 @@ func (c *client) plan(p proto.RunCommandParams) (plan, error) {
 		have: allowed, want: wanted,
 		kind: approval.KindCommand, asks: want.beyond(have),
 	}
-	made.verdict = settings.judge(made)
+	made.verdict = c.judge(made)
 	if made.asks = made.asks || settings.ApprovalPolicy.Asks(made.verdict); made.asks {
 		made.settle()
 	}
@@ -130,16 +130,17 @@ func (c *client) plan(p proto.RunCommandParams) (plan, error) {
 
 // judge is what the rules say about the command of a plan. Where nothing could come
 // of it the command is not even parsed.
-func (s *Settings) judge(p plan) rules.Verdict {
+func (c *client) judge(p plan) rules.Verdict {
+	s := p.settings
 	if s.ApprovalPolicy != approval.PolicyUntrusted && !s.Rules.Restrict() {
 		return rules.Verdict{}
 	}
-	return s.Rules.Judge(p.ruled())
+	return s.Rules.Judge(c.ruled(p))
 }
 
 // ruled is what the rules look at.
-func (p plan) ruled() rules.Command {
-	return rules.Command{Script: p.command, Argv: p.argv, Env: len(p.env) > 0}
+func (c *client) ruled(p plan) rules.Command {
+	return rules.Command{Script: p.command, Argv: p.argv, Env: len(p.env) > 0, Elsewhere: c.elsewhere(p.dir, p.settings)}
 }
 
 // settle makes dir the folder that it leads to now. A command of the same

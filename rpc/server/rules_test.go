@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -117,4 +119,30 @@ func asksSomething(w *world) bool {
 		}
 	}
 	return false
+}
+
+// TestGitInAnotherRepository: what git runs there the configuration of that one says.
+func TestGitInAnotherRepository(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := open(t, ruled(approval.PolicyUntrusted))
+		for _, folder := range []string{".git", "src/deep", "nested/.git", "nested/src", "bare/HEAD", "bare/refs"} {
+			if err := os.MkdirAll(filepath.Join(w.folder, folder), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink(filepath.Join(w.folder, "nested"), filepath.Join(w.folder, "src/link")); err != nil {
+			t.Skip("this system makes no links: ", err)
+		}
+		for dir, own := range map[string]bool{
+			"": true, "src": true, "src/deep": true, "nested": false, "nested/src": false, "src/link": false, "bare": false, "bare/refs": false, "..": false,
+		} {
+			for command, want := range map[string]bool{"git status": own, "make; git log": own, "ls": true} {
+				var e proto.Explanation
+				w.editor.Call(proto.MethodExplain, proto.RunCommandParams{Command: command, Cwd: filepath.Join(w.folder, dir)}, &e)
+				if e.Auto != want {
+					t.Errorf("%s in %q: %+v", command, dir, e)
+				}
+			}
+		}
+	})
 }

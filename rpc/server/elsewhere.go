@@ -1,0 +1,35 @@
+package server
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/confine-dev/confine/sandbox"
+)
+
+// elsewhere reports whether git, in a folder, may find another repository than in
+// the workspace folder or working directory around it: that one's configuration can
+// be a command's work, or come with what was cloned, and name programs to run.
+func (c *client) elsewhere(dir string, s *Settings) bool {
+	var homes []string
+	if usual, err := c.folders.workingDirectory(); err == nil {
+		homes = append(homes, sandbox.Canonical(usual))
+	}
+	for _, root := range c.roots(s) {
+		homes = append(homes, root.Path)
+	}
+	for dir = sandbox.Canonical(dir); !slices.Contains(homes, dir); dir = filepath.Dir(dir) {
+		if dir == filepath.Dir(dir) {
+			return true
+		}
+		for _, name := range []string{".git", "HEAD"} { // a bare repository has no .git
+			if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+				return true
+			}
+		}
+	}
+	return false
+}
