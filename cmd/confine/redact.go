@@ -185,8 +185,23 @@ func (r *redactor) cleanAll(value any) any {
 		}
 	case map[string]any:
 		for key := range v { // the names are confine's own
+			if words, ok := commandLine(v[key]); ok && key == "command" {
+				v[key] = words
+			}
 			v[key] = r.cleanAll(v[key])
 		}
 	}
 	return value
+}
+
+// commandLine is a list of words as one text: what is secret in one word, another
+// one may say.
+func commandLine(value any) (line string, ok bool) {
+	list, ok := value.([]any)
+	var words []string
+	for _, item := range list {
+		word, isText := item.(string)
+		words, ok = append(words, word), ok && isText
+	}
+	return strings.Join(words, " "), ok
 }

@@ -12,6 +12,9 @@ import (
 // looked for everywhere: a shorter one is found in ordinary words.
 const shortestSecret = 6
 
+// argument is one of a command line, in quotes, also in those of a text, or without.
+const argument = `(?:\\"[^"\\]*\\"|"[^"]*"|'[^']*'|[^\s"'\\]+)`
+
 // secretShapes are secrets that are found without being known. What the first and
 // the second group match stays.
 var secretShapes = []*regexp.Regexp{
@@ -19,11 +22,14 @@ var secretShapes = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)((?:^|[^\pL\pN])(?:(?:proxy-)?authorization|(?:set-)?cookie)\\?["']?\s*[:=]\s*)[^\r\n]+`),
 	regexp.MustCompile(`(?i)(\bbearer\s+)[^\s"'\\]+`),
 	regexp.MustCompile(`(://)[^/?#\s"']+(@)`), // who logs in, and by what
-	regexp.MustCompile(`(?i)(--[\w-]*(?:passw(?:or)?d|passphrase|secret|token|key|credentials?|auth)\s+)(?:"[^"]*"|'[^']*'|[^\s"'\\]+)`),
-	regexp.MustCompile(`((?:^|\s)(?:-u|--user|--proxy-user)[\s=]*["']?[^\s"':\\]*:)[^\s"'\\]+`), // curl -u me:password
+	regexp.MustCompile(`(?i)(--[\w-]*(?:passw(?:or)?d|passphrase|secret|token|key|credentials?|auth)\\?["']?(?:\s+|,\s*))` + argument),
+	regexp.MustCompile(`((?:^|[\s"'])(?:-[A-Za-z]*u|--user|--proxy-user)\\?["']?[\s=,]*\\?["']?[^\s"':,\\]*:)[^\s"'\\]+`), // curl -u me:password
+	regexp.MustCompile(`((?:\bsshpass\s+-p|\bredis-cli\s(?:[^|;&]*\s)?-a|\b(?:docker|podman|helm)\s(?:[^|;&]*\s)?login\s(?:[^|;&]*\s)?-p)\s*)` + argument),
+	regexp.MustCompile(`(\bmysql\w*\s(?:[^|;&]*\s)?-p)[^\s"'\\]+`),
+	regexp.MustCompile(`(\bpass:)[^\s"'\\]+`), // openssl -passin pass:password
 	regexp.MustCompile(`(://hooks\.slack\.com/)[^\s"'\\]+`),
 	regexp.MustCompile(`(/api/webhooks/)[^\s"'\\]+`),
-	regexp.MustCompile(`(?i)([\w.-]*(?:passw(?:or)?d|passphrase|passcode|secret|token|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|credentials?|signature|\bsig|\bpwd|\bauth|\bkey)\\?["']?\s*[=:]\s*)` +
+	regexp.MustCompile(`(?i)([\w.-]*(?:passw(?:or)?d|passphrase|passcode|secret|token|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|credentials?|signature|_pass|_pwd|\bsig|\bpwd|\bauth|\bkey)\\?["']?\s*[=:]\s*)` +
 		`(?:\\"(?:[^"\\]|\\[^"])*\\"|"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"'&;,]+)`),
 	regexp.MustCompile(`\b(?:gh[opsur]_|github_pat_|glpat-|npm_|sk-|[rs]k_(?:live|test)_|xox[abeprs]-|AKIA|ASIA|AIza|hf_|pypi-)[A-Za-z0-9_-]{10,}`),
 	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]+)*`),

@@ -27,6 +27,17 @@ func TestClean(t *testing.T) {
 		"mysql --password hunter2 --host db":            "mysql --password <secret> --host db",
 		"gh --with-token 'a b' x":                       "gh --with-token <secret> x",
 		"curl -u me:pass1 -s x --user=me:pass2":         "curl -u me:<secret> -s x --user=me:<secret>",
+		`curl --password \"two words\" x`:               `curl --password <secret> x`,
+		`argv ["curl","--password","pw1" ]`:             `argv ["curl","--password",<secret> ]`,
+		`argv [\"curl\",\"-u\",\"me:pw1\",\"x\"]`:       `argv [\"curl\",\"-u\",\"me:<secret>\",\"x\"]`,
+		"curl -sSu me:pass1 x":                          "curl -sSu me:<secret> x",
+		"sshpass -p pw1 ssh -p 22 h":                    "sshpass -p <secret> ssh -p 22 h",
+		"docker login -u me -p pw1 h; docker run -p 80": "docker login -u me -p <secret> h; docker run -p 80",
+		"redis-cli -h x -a 'p w' get k":                 "redis-cli -h x -a <secret> get k",
+		"mysql -ume -ppw1 db; mysql -p db":              "mysql -ume -p<secret> db; mysql -p db",
+		"openssl rsa -passin pass:pw1 -in k":            "openssl rsa -passin pass:<secret> -in k",
+		`MYSQL_PWD=pw1 x {"DB_PASS":"pw2" }`:            `MYSQL_PWD=<secret> x {"DB_PASS":<secret> }`,
+		"--- PASS: TestX, pass: 3, bypass:x":            "--- PASS: TestX, pass: 3, bypass:x",
 		`sent {\"token\":\"a1\",\"n\":1}`:               `sent {\"token\":<secret>,\"n\":1}`,
 		"bearer abc.def, then":                          "bearer <secret> then",
 		"ghp_0123456789abcdefghijABCDEFGHIJ0123":        "<secret>",
@@ -51,6 +62,15 @@ func TestClean(t *testing.T) {
 		if again := r.clean(got); again != got {
 			t.Errorf("%q became %q the second time", got, again)
 		}
+	}
+}
+
+// TestCleanCommand: the words of a command are looked at together.
+func TestCleanCommand(t *testing.T) {
+	rule := map[string]any{"command": []any{"curl", "-u", "me:pw1"}, "decision": "deny"}
+	newRedactor(nil, identity{}).cleanAll(map[string]any{"value": []any{rule}})
+	if rule["command"] != "curl -u me:<secret>" || rule["decision"] != "deny" {
+		t.Errorf("got %v", rule)
 	}
 }
 
