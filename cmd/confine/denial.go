@@ -80,7 +80,7 @@ func helpfulMode(result proto.RunResult, modes []sandbox.Mode, workspace string)
 		workspace = real
 	}
 	for _, d := range result.Sandbox.Denials {
-		if d.Path == "" || !sandbox.Within(d.Path, workspace) {
+		if d.Op == "read" || d.Path == "" || !sandbox.Within(d.Path, workspace) { // what is hidden stays so
 			return widest
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/confine-dev/confine/cmd/confine/config"
 	"github.com/confine-dev/confine/rpc/proto"
@@ -65,6 +66,7 @@ func parseRunOptions(name string, args []string) (runOptions, error) {
 		func() error { return f.folders(&o) },
 		func() error { return f.limits(&o) },
 		func() error { return f.settings(&o) },
+		func() error { return sayable(o.params) },
 	} {
 		if err := read(); err != nil {
 			return o, err
@@ -135,7 +137,29 @@ func (f *runFlags) folders(o *runOptions) error {
 			return usageErrorf("--workspace takes an existing folder", "the workspace %q is not a folder", workspace)
 		}
 	}
-	o.params.Cwd, o.workspace = cwd, workspace
+	o.workspace = workspace
+	if utf8.ValidString(cwd) {
+		o.params.Cwd = cwd
+	} else if cwd != workspace { // else it is where commands run that name no folder
+		return usageErrorf("rename it, or make it the workspace", "the path of the working directory %q is not UTF-8", cwd)
+	}
+	return nil
+}
+
+// sayable refuses what is not UTF-8. A message would have U+FFFD for such bytes, and
+// another command would run than the one that was given.
+func sayable(p proto.RunCommandParams) error {
+	const hint = "let the shell make such bytes, for example by $'\\xff'"
+	for _, text := range append([]string{p.Command}, p.Argv...) {
+		if !utf8.ValidString(text) {
+			return usageErrorf(hint, "the command is not UTF-8")
+		}
+	}
+	for name, value := range p.Env {
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return usageErrorf(hint, "the variable %q is not UTF-8", name)
+		}
+	}
 	return nil
 }
 

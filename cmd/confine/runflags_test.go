@@ -45,6 +45,10 @@ func TestRunOptionsMistakes(t *testing.T) {
 	if err := os.WriteFile(nul, []byte("echo\x00"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	latin, odd := filepath.Join(dir, "latin"), filepath.Join(dir, "\xff")
+	if err := os.WriteFile(latin, []byte("echo \xe9"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		args []string
 		says string
@@ -68,6 +72,11 @@ func TestRunOptionsMistakes(t *testing.T) {
 		{[]string{"--command-file", filepath.Join(dir, "missing")}, "opening the command file"},
 		{[]string{"--command-file", nul, "ls"}, "two commands"},
 		{[]string{"--no-such-flag", "ls"}, "no-such-flag"},
+		{[]string{"echo \xff"}, "the command is not UTF-8"},
+		{[]string{"--", "ls", "\xff"}, "the command is not UTF-8"},
+		{[]string{"--command-file", latin}, "the command is not UTF-8"},
+		{[]string{"--env", "A=\xff", "ls"}, `"A" is not UTF-8`},
+		{[]string{"--cwd", odd, "--workspace", dir, "ls"}, "the working directory"},
 	} {
 		_, err := parseRunOptions("run", test.args)
 		usage, ok := errors.AsType[*usageError](err)
@@ -126,6 +135,8 @@ func TestRunOptionsFolders(t *testing.T) {
 		{[]string{"--cwd", dir}, dir, dir},
 		{[]string{"--workspace", dir}, here, dir},
 		{[]string{"--workspace", ".", "--cwd", "testdata"}, filepath.Join(here, "testdata"), here},
+		// No message can name it; commands without a folder run in the workspace.
+		{[]string{"--cwd", dir + "/\xff"}, "", dir + "/\xff"},
 	} {
 		o, err := parseRunOptions("run", append(test.args, "ls"))
 		if err != nil {

@@ -155,7 +155,7 @@ var Keys = []Key{
 	},
 	{
 		Name: KeyTempSize, Kind: Size, order: lower{bounded: true},
-		Meaning: "How much the private `/tmp` of a session holds, and as much again the shared memory of a run; by default a quarter and a tenth of the memory.",
+		Meaning: "How much the private `/tmp` of a session holds, and as much again the shared memory of a run; by default a quarter of the memory each.",
 	},
 }
 
