@@ -256,8 +256,8 @@ func TestWorkspaceInsideARepository(t *testing.T) {
 	}
 }
 
-// TestWalksAreKept: a run does not walk, new repositories are found after a while,
-// and those that were noted at once.
+// TestWalksAreKept: a run does not walk, new repositories are found after a while, and
+// those that were noted or lie right below the root at once.
 func TestWalksAreKept(t *testing.T) {
 	w := newTree(t)
 	root := w.root("ws")
@@ -267,15 +267,19 @@ func TestWalksAreKept(t *testing.T) {
 		return slices.Contains(f.Find([]*sandbox.Root{root}, sandbox.Forbidden{}).Protected, w.at(name))
 	}
 	protects("ws/.envrc")
-	w.repository("ws/late/.git", "")
-	w.repository("ws/noted/.git", "")
+	w.repository("ws/deep/late/.git", "")
+	w.repository("ws/cloned/.git", "")
+	w.repository("ws/deep/noted/.git", "")
 	w.repository("ws/bare", "")
-	f.Note([]string{w.at("ws/noted/.git"), w.at("ws/bare/HEAD"), w.at("ws/.git"), w.at("away/.git")})
-	if protects("ws/late/.git/config") || !protects("ws/noted/.git/config") || !protects("ws/bare/config") {
+	f.Note([]string{w.at("ws/deep/noted/.git"), w.at("ws/bare/HEAD"), w.at("ws/.git"), w.at("away/.git")})
+	if protects("ws/deep/late/.git/config") || !protects("ws/deep/noted/.git/config") || !protects("ws/bare/config") {
 		t.Error("the workspace was walked again at once, or what was noted is not protected")
 	}
+	if !protects("ws/cloned/.git/config") {
+		t.Error("a repository that was cloned into the workspace is not protected at once")
+	}
 	now = now.Add(walkHolds + time.Second)
-	if !protects("ws/late/.git/config") {
+	if !protects("ws/deep/late/.git/config") {
 		t.Error("the workspace is not walked again")
 	}
 }

@@ -30,6 +30,7 @@ const (
 	walkHolds    = 30 * time.Second
 	walkShare    = 200 // at most the 200th part of the time is spent walking
 	maxWalkDepth = 32
+	maxNewcomers = 1000 // files and folders right below the root that each run looks at
 )
 
 // walk returns what is known of a root, walking if it must.
@@ -42,6 +43,9 @@ func (f *Finder) walk(root *sandbox.Root) walked {
 		known = nil // another folder
 	}
 	if known != nil && now().Sub(known.at) < max(walkHolds, walkShare*known.took) {
+		if late := known.newcomers(); len(late) > 0 && len(known.repositories) <= maxRepositories {
+			known.repositories = append(slices.Clone(known.repositories), late...)
+		}
 		return *known
 	}
 	start := now()
@@ -57,6 +61,22 @@ func (f *Finder) walk(root *sandbox.Root) walked {
 	}
 	f.walks[root.Path] = w
 	return *w
+}
+
+// newcomers are repositories right below the root that the walk did not find: what the
+// person cloned a moment ago is not to wait for the next one. Deeper ones do.
+func (w *walked) newcomers() (trees []string) {
+	list, _, _ := entries(w.root.Path, maxNewcomers) // a folder that cannot be listed, the walk has told of
+	for _, e := range list {
+		tree := filepath.Join(w.root.Path, e.Name())
+		if !e.IsDir() || e.Name() == dotGit || slices.Contains(w.repositories, tree) {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(tree, dotGit)); err == nil {
+			trees = append(trees, tree)
+		}
+	}
+	return trees
 }
 
 func (f *Finder) clock() func() time.Time {
