@@ -36,6 +36,21 @@ def process(t):
             check_closed(t, "the guardian of a server in " + what, guardian(server))
 
 
+@group
+def process_reloaded(t):
+    """What the server gave up at its start does not come back with other settings."""
+    world = t.world('sandbox_mode = "external-sandbox"\n')
+    with world.open() as c:
+        def ran():
+            result = c.call("runCommand", {"command": "grep NoNewPrivs /proc/self/status"})
+            return result["sandbox"]["mode"], result["stdout"]["text"]
+        t.equal("privileges as it began", ran(), ("external-sandbox", "NoNewPrivs:\t1\n"))
+        with open(world.path("config/confine/config.toml"), "w") as file:
+            file.write('sandbox_mode = "danger-full-access"\n')
+        until(lambda: ran()[0] == "danger-full-access", "the new mode")
+        t.equal("privileges after the settings widened", ran()[1], "NoNewPrivs:\t1\n")
+
+
 def threads(pid):
     """The flags of every thread."""
     flags = set()

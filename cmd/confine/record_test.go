@@ -175,6 +175,26 @@ func capabilitiesOf(t *testing.T, s *server.Server) map[string]any {
 	return answered
 }
 
+// TestAbsentProviders: what this version or system does not have claims nothing and
+// starts nothing, and there is no name for anything else, such as the protection of
+// confine's own process or a sandbox of Windows.
+func TestAbsentProviders(t *testing.T) {
+	var names []string
+	for _, absent := range notBuilt {
+		names = append(names, absent.Name())
+		r := absent.Probe(t.Context())
+		if want := (sandbox.Report{Provider: absent.Name(), Reason: r.Reason}); r.Reason == "" || !reflect.DeepEqual(r, want) {
+			t.Errorf("%s reports %+v", absent.Name(), r)
+		}
+		if _, err := absent.Start(t.Context(), sandbox.Spec{Policy: sandbox.Policy{Mode: sandbox.ReadOnly}}); err == nil {
+			t.Errorf("%s started something", absent.Name())
+		}
+	}
+	if want := []string{"landlock", "bwrap", "seatbelt", "opensandbox"}; !slices.Equal(names, want) {
+		t.Errorf("there are %q, want %q", names, want)
+	}
+}
+
 func TestHostHints(t *testing.T) {
 	for name, row := range map[string]struct {
 		env   map[string]string

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -55,6 +56,18 @@ func TestManagedFile(t *testing.T) {
 }
 
 // TestEnvironment: an empty or blank variable is none, and a mistake is an error.
+// TestVariables: no other variable than these is looked at.
+func TestVariables(t *testing.T) {
+	var asked []string
+	if _, err := parseEnvironment(func(name string) string { asked = append(asked, name); return "" }); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"CONFINE_NO_NEW_PRIVS", "CONFINE_SANDBOX_API_KEY", "CONFINE_SANDBOX_BACKEND", "CONFINE_SANDBOX_MODE", "CONFINE_SANDBOX_URL"}
+	if slices.Sort(asked); !slices.Equal(asked, want) {
+		t.Errorf("looked at %q, want %q", asked, want)
+	}
+}
+
 func TestEnvironment(t *testing.T) {
 	read := func(name, value string) (*Snapshot, error) {
 		s, err := openFor(Options{Paths: Paths{StateDir: t.TempDir()}, Getenv: func(n string) string {
