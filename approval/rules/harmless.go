@@ -60,6 +60,11 @@ var habits = []habit{
 
 	{command: "tar", known: true, never: "--to-command --checkpoint-action -I --use-compress-program --rsh-command --rmt-command -F --info-script --new-volume-script"},
 	{command: "rsync", known: true, never: "-e --rsh --rsync-path"},
+	{command: "go", known: true, never: "-exec -toolexec -vettool"}, {command: "cargo", known: true, never: "--config"},
+	{command: "ssh", known: true, never: "-o -F"}, {command: "scp", known: true, never: "-o -F -S"}, {command: "sftp", known: true, never: "-o -F -S"},
+	{command: "curl", known: true, never: "-o -O -J -K -D -c --output --output-dir --remote-name --remote-name-all --config --dump-header --cookie-jar " +
+		"--trace --trace-ascii --stderr --libcurl --etag-save --hsts --alt-svc"},
+	{command: "wget", known: true, never: "-e --execute --config --use-askpass"}, {command: "man", known: true, never: "-P --pager -H --html -C --config-file"},
 	{command: "git fetch", known: true, never: "--upload-pack"}, {command: "git pull", known: true, never: "--upload-pack"},
 	{command: "git push", known: true, never: "--receive-pack --exec"}, {command: "git clone", known: true, never: "-u --upload-pack -c --config --template"},
 	{command: "git ls-remote", known: true, never: "--upload-pack --exec"}, {command: "git archive", known: true, never: "-o --output --exec --remote"},
@@ -178,8 +183,8 @@ func means(arg, option string) bool {
 		return false
 	case strings.HasPrefix(option, "--"):
 		return len(name) > 2 && strings.HasPrefix(option, name)
-	case len(option) > 2: // of find
-		return arg == option
+	case len(option) > 2: // of find and go
+		return name == option || name == "-"+option
 	}
 	return arg[1] != '-' && strings.Contains(arg[1:], option[1:])
 }
