@@ -76,6 +76,7 @@ func TestAllowRules(t *testing.T) {
 		{"ssh box", "ssh box ls", "ssh -oProxyCommand=x box; ssh box -o ProxyCommand=x; ssh -F x box"},
 		{"curl", "curl -sSL https://host/x; curl --connect-timeout 3 x", "curl -o x y; curl -sLO y; curl --output=x y; curl -K x; curl --trace x y"},
 		{"wget", "wget -q x", "wget --use-askpass=x y; wget -e a=b x"},
+		{"pushd", "pushd sub; pushd sub && ls", "pushd sub && git status"},
 		{"env", "env", "env touch x"},
 		{"bash", "", "bash -c x; bash x.sh"},
 		{"timeout 60 make", "timeout 60 make", "timeout 60 make x; timeout 60 cc"},

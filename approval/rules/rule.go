@@ -135,7 +135,7 @@ func (rs Rules) covered(calls []call, elsewhere bool) Verdict {
 // moves reports whether a script changes the folder. The repository that it may go
 // to can have a configuration of its own, which names programs for git to run.
 func moves(calls []call) bool {
-	return slices.ContainsFunc(calls, func(c call) bool { return c.words[0].text == "cd" })
+	return slices.ContainsFunc(calls, func(c call) bool { return listed("cd pushd popd", c.words[0].text) })
 }
 
 func (rs Rules) covering(words []string) *Rule {
