@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/sandbox"
@@ -90,7 +91,7 @@ func helpfulMode(result proto.RunResult, modes []sandbox.Mode, workspace string)
 // wideningHint says how the command could be run wider.
 func wideningHint(result proto.RunResult, workspace string) string {
 	for _, d := range result.Sandbox.Denials {
-		if d.Address != "" {
+		if d.Address != "" && !strings.HasPrefix(d.Address, "@") { // an abstract socket stays out of reach
 			return "to let the command reach the network, run it again with --network"
 		}
 	}

@@ -84,6 +84,7 @@ func TestWideningHint(t *testing.T) {
 		{deniedResult("read-only", sandbox.Denial{Op: "write", Path: "/etc/f"}), "--mode danger-full-access"},
 		{deniedResult("read-only", sandbox.Denial{Op: "read", Path: "/no-such/ws/hidden"}), "--mode danger-full-access"},
 		{deniedResult("workspace-write", sandbox.Denial{Op: "connect", Address: "192.0.2.1:80"}), "--network"},
+		{deniedResult("workspace-write", sandbox.Denial{Op: "connect", Address: "@/tmp/.X11-unix/X0"}), "--mode danger-full-access"},
 	} {
 		if got := wideningHint(test.result, "/no-such/ws"); !strings.Contains(got, test.says) {
 			t.Errorf("got %q, want it to say %q", got, test.says)

@@ -154,8 +154,9 @@ func isResolver(ip netip.Addr) bool {
 func (n network) path(tid int, text string, root int) []sandbox.Denial {
 	inside, _, errno := find(tid, root, name{dir: unix.AT_FDCWD, follow: true}, text)
 	found := errno == 0 && inside.exists()
+	covered := found && inside.kind() != unix.S_IFSOCK // by what hides it
 	inside.close()
-	if found || errno != 0 && errno != unix.ENOENT && errno != unix.ENOTDIR {
+	if found && !covered || errno != 0 && errno != unix.ENOENT && errno != unix.ENOTDIR {
 		return nil
 	}
 	if !strings.HasPrefix(text, "/") {
@@ -179,5 +180,9 @@ func (n network) path(tid int, text string, root int) []sandbox.Denial {
 	if !named || host.kind() != unix.S_IFSOCK || !may(host.object, unix.W_OK) || !isServed(&host.stat) {
 		return nil
 	}
-	return []sandbox.Denial{{Op: opConnect, Path: path, Errno: "ENOENT"}}
+	d := sandbox.Denial{Op: opConnect, Path: path, Errno: "ENOENT"}
+	if covered {
+		d.Errno = "ECONNREFUSED"
+	}
+	return []sandbox.Denial{d}
 }

@@ -22,6 +22,7 @@ type orders struct {
 	Writable   []string // can be written
 	Covered    []string // files and folders that are mounted on themselves, read-only
 	Hidden     []string // folders that an empty file system covers
+	Nulled     []string // files that /dev/null covers
 	Unwatched  bool     // without the filter, to compare
 	Observed   bool
 	Dir        string
@@ -102,6 +103,11 @@ func makeView(o orders) error {
 	for _, path := range o.Writable {
 		if err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}); err != nil {
 			return fmt.Errorf("writable %s: %w", path, err)
+		}
+	}
+	for _, path := range o.Nulled {
+		if err := unix.Mount("/dev/null", path, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("hiding %s: %w", path, err)
 		}
 	}
 	for _, path := range o.Hidden {

@@ -145,6 +145,12 @@ func TestNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer visible.Close()
+	agent, err := net.Listen("unix", filepath.Join(s.out, "agent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agent.Close()
+	s.orders.Nulled = []string{s.out + "/agent"}
 	s.options.reaches = func(ip netip.Addr) bool { return ip != netip.MustParseAddr("203.0.113.9") }
 	open := "127.0.0.1:4711"
 
@@ -152,10 +158,10 @@ func TestNetwork(t *testing.T) {
 		"tcp "+h.tcp, "tcp 0.0.0.0"+h.tcp[strings.Index(h.tcp, ":"):], "tcp "+h.closed, "udp "+h.udp, "udp "+h.tcp, "sendto "+h.udp, "sendmmsg "+h.udp,
 		"tcp 192.0.2.7:80", "sendto 192.0.2.7:9", "sendmmsg 192.0.2.8:9", "tcp [2001:db8::1]:443", "tcp [::ffff:192.0.2.9]:80", "udp 203.0.113.9:80", "udp 224.0.0.1:80",
 		"listen "+open, "tcp "+open,
-		"unix "+h.unix, "unix "+hidden+"/dead", "unix "+hidden+"/none", "unix "+s.out+"/visible", "unix "+s.out+"/dead", "unix "+h.abstract, "unix @none")
+		"unix "+h.unix, "unix "+hidden+"/dead", "unix "+hidden+"/none", "unix "+s.out+"/visible", "unix "+s.out+"/agent", "unix "+s.out+"/dead", "unix "+h.abstract, "unix @none")
 	want := []string{"connect " + h.tcp + " ECONNREFUSED", "connect " + h.udp + " ECONNREFUSED",
 		"connect 192.0.2.7:80 ENETUNREACH", "connect 192.0.2.7:9 ENETUNREACH", "connect 192.0.2.8:9 ENETUNREACH", "connect [2001:db8::1]:443 ENETUNREACH", "connect 192.0.2.9:80 ENETUNREACH",
-		"connect " + h.unix + " ENOENT", "connect " + h.abstract + " ECONNREFUSED"}
+		"connect " + h.unix + " ENOENT", "connect " + s.out + "/agent ECONNREFUSED", "connect " + h.abstract + " ECONNREFUSED"}
 	if got := lines(observed.Denials); !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v\nanswers %v", got, want, answers)
 	}
