@@ -62,7 +62,11 @@ func connect(ctx context.Context, srv *server.Server, o clientOptions) (*client,
 
 func (o clientOptions) requests() map[string]rpc.Handler {
 	if o.ask == nil {
-		return nil
+		return map[string]rpc.Handler{
+			proto.MethodShowMessageRequest: func(context.Context, *rpc.Request) (any, error) {
+				return nil, rpc.Errorf(proto.CodeRequestFailed, "nobody can be asked: standard input and standard error are no terminal")
+			},
+		}
 	}
 	return map[string]rpc.Handler{
 		proto.MethodRequestApproval: func(ctx context.Context, req *rpc.Request) (any, error) {
