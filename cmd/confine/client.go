@@ -64,7 +64,7 @@ func (o clientOptions) requests() map[string]rpc.Handler {
 	if o.ask == nil {
 		return map[string]rpc.Handler{
 			proto.MethodShowMessageRequest: func(context.Context, *rpc.Request) (any, error) {
-				return nil, rpc.Errorf(proto.CodeRequestFailed, "nobody can be asked: standard input and standard error are no terminal")
+				return nil, rpc.Errorf(proto.CodeRequestFailed, "nobody can be asked without a terminal on standard input and standard error, nor with --json")
 			},
 		}
 	}
