@@ -31,7 +31,7 @@ var alsoRun = []string{
 	".zed", ".helix", ".fleet", // language servers, tasks
 	".nvimrc", ".vimrc", ".vim", // the last has coc's settings, with servers to start
 	".agents", ".windsurf", ".continue", ".opencode", "opencode.json", ".crush.json", // agents, as above
-	".qwen", ".kiro", ".roo", ".amazonq", ".aider.conf.yml",
+	".qwen", ".kiro", ".roo", ".amazonq", ".aider.conf.yml", ".codewhale", ".deepseek",
 }
 
 // Names of what lies in a git folder.
