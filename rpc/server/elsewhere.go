@@ -21,14 +21,24 @@ func (c *client) elsewhere(dir string, s *Settings) bool {
 	for _, root := range c.roots(s) {
 		homes = append(homes, root.Path)
 	}
-	for dir = sandbox.Canonical(dir); !slices.Contains(homes, dir); dir = filepath.Dir(dir) {
-		if dir == filepath.Dir(dir) {
+	dir = sandbox.Canonical(dir)
+	if dir == filepath.Dir(dir) { // nothing is above it, and no command can make anything in it
+		return holdsRepository(dir)
+	}
+	for ; !slices.Contains(homes, dir); dir = filepath.Dir(dir) {
+		if dir == filepath.Dir(dir) || holdsRepository(dir) {
 			return true
 		}
-		for _, name := range []string{".git", "HEAD"} { // a bare repository has no .git
-			if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
-				return true
-			}
+	}
+	return false
+}
+
+// holdsRepository reports whether git may take a folder for one with a repository; a
+// bare one has no .git.
+func holdsRepository(dir string) bool {
+	for _, name := range []string{".git", "HEAD"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return true
 		}
 	}
 	return false

@@ -144,5 +144,12 @@ func TestGitInAnotherRepository(t *testing.T) {
 				}
 			}
 		}
+		// Above all there is nothing to find, and no command makes anything there.
+		var e proto.Explanation
+		top := filepath.VolumeName(w.folder) + string(filepath.Separator)
+		w.editor.Call(proto.MethodExplain, proto.RunCommandParams{Command: "git status", Cwd: top}, &e)
+		if !e.Auto {
+			t.Errorf("git status in %q: %+v", top, e)
+		}
 	})
 }
