@@ -11,7 +11,7 @@ func TestAliases(t *testing.T) {
 22 21 0:20 / /proc rw - proc proc rw
 30 21 8:2 / /home rw,relatime shared:1 - ext4 /dev/sda2 rw
 31 21 8:2 / /mnt/all\040homes rw - ext4 /dev/sda2 rw
-32 21 8:2 /me/work /srv/work rw - ext4 /dev/sda2 rw
+32 21 8:2 /me/own /srv/own rw - ext4 /dev/sda2 rw
 33 21 8:2 /me/.ssh/keys /srv/keys rw - ext4 /dev/sda2 rw
 34 21 8:1 /etc /srv/etc rw - ext4 /dev/sda1 rw
 35 30 0:40 / /home/other rw - tmpfs tmpfs rw
@@ -20,13 +20,13 @@ func TestAliases(t *testing.T) {
 broken
 `)
 	for path, want := range map[string][]string{
-		"/home/me/.ssh":       {"/mnt/all homes/me/.ssh", "/srv/keys"},
-		"/home/me/.ssh/keys":  {"/mnt/all homes/me/.ssh/keys", "/srv/keys", "/home/me/.ssh/again"},
-		"/home/me/work/token": {"/mnt/all homes/me/work/token", "/srv/work/token"},
-		"/srv/work/token":     {"/home/me/work/token", "/mnt/all homes/me/work/token"},
-		"/etc/shadow":         {"/srv/etc/shadow"},
-		"/home/other/x":       nil,
-		"/opt/x":              nil,
+		"/home/me/.ssh":      {"/mnt/all homes/me/.ssh", "/srv/keys"},
+		"/home/me/.ssh/keys": {"/mnt/all homes/me/.ssh/keys", "/srv/keys", "/home/me/.ssh/again"},
+		"/home/me/own/token": {"/mnt/all homes/me/own/token", "/srv/own/token"},
+		"/srv/own/token":     {"/home/me/own/token", "/mnt/all homes/me/own/token"},
+		"/etc/shadow":        {"/srv/etc/shadow"},
+		"/home/other/x":      nil,
+		"/opt/x":             nil,
 	} {
 		if got := table.Aliases(path); !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", path, got, want)
