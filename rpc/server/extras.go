@@ -36,20 +36,8 @@ func (f *folders) extras(paths []string) []folder {
 
 // dropExtras forgets the folders that the settings name no more. Their roots stay
 // pinned, as in remove.
-func (f *folders) dropExtras(named []string) (removed []*sandbox.Root) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.extra = slices.DeleteFunc(f.extra, func(o folder) bool {
-		if slices.Contains(named, o.path) {
-			return false
-		}
-		if o.root != nil {
-			removed = append(removed, o.root)
-		}
-		return true
-	})
-	f.gone = append(f.gone, removed...)
-	return removed
+func (f *folders) dropExtras(named []string) []*sandbox.Root {
+	return f.drop(&f.extra, func(o folder) bool { return !slices.Contains(named, o.path) })
 }
 
 // openExtra is called with mu held. Commands can write to the roots that there are, so

@@ -69,10 +69,15 @@ func openFolder(uri string, forbidden sandbox.Forbidden) folder {
 // remove closes folders and returns their roots. These stay pinned until the
 // connection ends, since runs that began before may still use them.
 func (f *folders) remove(uris []string) (removed []*sandbox.Root) {
+	return f.drop(&f.open, func(o folder) bool { return slices.ContainsFunc(uris, o.named) })
+}
+
+// drop removes the folders of a list that are no more wanted, and returns their roots.
+func (f *folders) drop(list *[]folder, unwanted func(folder) bool) (removed []*sandbox.Root) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.open = slices.DeleteFunc(f.open, func(o folder) bool {
-		if !slices.ContainsFunc(uris, o.named) {
+	*list = slices.DeleteFunc(*list, func(o folder) bool {
+		if !unwanted(o) {
 			return false
 		}
 		if o.root != nil {
