@@ -30,16 +30,7 @@ func reading(p sandbox.Policy, s Session) (places []place) {
 	for _, root := range slices.Concat(p.Roots, p.Writable) {
 		places = append(places, openRoot(root))
 	}
-	for _, closed := range slices.Concat(s.State, p.Unreadable) {
-		places = append(places, place{path: canonical(closed)})
-	}
-	for _, root := range p.Readable {
-		places = append(places, openRoot(root))
-	}
-	for _, own := range s.Own {
-		places = append(places, place{path: canonical(own), open: true})
-	}
-	return inward(places)
+	return narrowed(places, slices.Concat(s.State, p.Unreadable), p.Readable, s.Own)
 }
 
 // writing lists what can be written, where nothing else can.
@@ -49,14 +40,19 @@ func writing(p sandbox.Policy, s Session) (places []place) {
 			places = append(places, openRoot(root))
 		}
 	}
-	for _, closed := range slices.Concat(s.State, p.Unreadable, p.Protected) {
-		places = append(places, place{path: canonical(closed)})
+	return narrowed(places, slices.Concat(s.State, p.Unreadable, p.Protected), p.Writable, s.Own)
+}
+
+// narrowed adds what is closed, and what is open in it all the same.
+func narrowed(places []place, closed []string, granted []*sandbox.Root, own []string) []place {
+	for _, path := range closed {
+		places = append(places, place{path: canonical(path)})
 	}
-	for _, root := range p.Writable {
+	for _, root := range granted {
 		places = append(places, openRoot(root))
 	}
-	for _, own := range s.Own {
-		places = append(places, place{path: canonical(own), open: true})
+	for _, path := range own {
+		places = append(places, place{path: canonical(path), open: true})
 	}
 	return inward(places)
 }
