@@ -230,6 +230,8 @@ func TestLoadMistakes(t *testing.T) {
 		{"number as text", "limits.processes = \"9\"\n", 1, "whole number"},
 		{"misspelled backend", "sandbox_backend = \"open-sandbox\"\n", 1, "none, opensandbox"},
 		{"password in an address", "sandbox_url = \"https://me:secret@host.test\"\n", 1, "sandbox_api_key"},
+		{"token in an address", "sandbox_url = \"https://host.test/?token=secret\"\n", 1, "sandbox_api_key"},
+		{"fragment of an address", "sandbox_url = \"https://host.test/#secret\"\n", 1, "sandbox_api_key"},
 		{"empty rule", "\n[[rules]]\n", 2, "allow, ask or deny"},
 		{"rule that decides nothing", "[[rules]]\ncommand = [\"ls\"]\n", 1, "allow, ask or deny"},
 		{"rule with another decision", "[[rules]]\ncommand = [\"ls\"]\ndecision = \"permit\"\n", 1, "permit"},

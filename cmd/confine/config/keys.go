@@ -115,7 +115,7 @@ var Keys = []Key{
 	},
 	{
 		Name: KeyURL, Kind: Text, Env: "CONFINE_SANDBOX_URL", form: webAddress, order: fixed{},
-		Meaning: "The address of the OpenSandbox, without a password in it.",
+		Meaning: "The address of the OpenSandbox, without a password or token in it.",
 	},
 	{
 		Name: KeyAPIKey, Kind: Text, Env: "CONFINE_SANDBOX_API_KEY", Secret: true, order: fixed{},

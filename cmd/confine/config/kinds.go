@@ -194,7 +194,7 @@ func hidablePath(text string) (path, fault string) {
 	return path, fault
 }
 
-// webAddress reads the address of a service. A password in it would be shown.
+// webAddress reads the address of a service. A password or token in it would be shown.
 func webAddress(text string) (address, fault string) {
 	u, err := url.Parse(text)
 	switch {
@@ -202,6 +202,8 @@ func webAddress(text string) (address, fault string) {
 		return "", "must be an address such as \"https://host:8080\""
 	case u.User != nil:
 		return "", "must not have a user or password in it; use " + KeyAPIKey
+	case u.RawQuery != "" || u.Fragment != "":
+		return "", "must not have anything behind a ? or #, where tokens stand; use " + KeyAPIKey
 	}
 	return text, ""
 }
