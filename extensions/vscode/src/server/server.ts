@@ -1,0 +1,142 @@
+// The server over the life of the window: finds a program, starts it, and
+// starts it again when it ends by itself.
+import path from 'node:path';
+import * as vscode from 'vscode';
+import type { Capabilities, Requests } from '../protocol';
+import { Client, type Handlers } from './client';
+import { find, type Found, NotFoundError } from './find';
+import { Backoff } from './restart';
+import { serverPath, serverSettings } from '../settings';
+
+export type State = 'stopped' | 'starting' | 'running' | 'waiting' | 'missing' | 'failed';
+
+export class Server implements vscode.Disposable {
+  private current: Client | undefined;
+  private readonly backoff = new Backoff();
+  private timer: NodeJS.Timeout | undefined;
+  private generation = 0; // of the latest wish to start or stop
+  private turn: Promise<void> = Promise.resolve(); // ends when the latest of them was followed
+  private readonly changed = new vscode.EventEmitter<void>();
+
+  /** Fires when any of the fields below did. */
+  readonly onDidChange = this.changed.event;
+  state: State = 'stopped';
+  found: Found | undefined;
+  capabilities: Capabilities | undefined;
+  problem = ''; // why it is missing or failed
+
+  constructor(private readonly extensionPath: string, private readonly log: vscode.LogOutputChannel, private readonly handlers: Handlers) {}
+
+  /** restart ends the server, if there is one, and starts it; the person asked for it. */
+  restart(): Promise<void> {
+    this.backoff.reset();
+    return this.again();
+  }
+
+  /** stop ends the server and everything that it runs. */
+  stop(): Promise<void> {
+    return this.next(() => {
+      this.set('stopped');
+      return Promise.resolve();
+    });
+  }
+
+  request<M extends keyof Requests>(method: M, params: Requests[M][0], token?: vscode.CancellationToken): Promise<Requests[M][1]> {
+    if (!this.current || this.state !== 'running') return Promise.reject(new Error('The server of confine is not running.'));
+    return this.current.request(method, params, token);
+  }
+
+  dispose(): void {
+    void this.stop().then(() => this.changed.dispose());
+  }
+
+  private again(): Promise<void> {
+    return this.next((generation) => this.start(generation));
+  }
+
+  // next follows one wish after the other; of several that wait, only the last.
+  private next(then: (generation: number) => Promise<void>): Promise<void> {
+    const generation = ++this.generation;
+    clearTimeout(this.timer);
+    this.turn = this.turn.then(async () => {
+      if (generation !== this.generation) return;
+      await this.current?.stop();
+      this.current = undefined;
+      this.capabilities = undefined;
+      await then(generation);
+    });
+    return this.turn;
+  }
+
+  private async start(generation: number): Promise<void> {
+    this.set('starting');
+    const began = Date.now();
+    const folders = (vscode.workspace.workspaceFolders ?? []).filter((f) => f.uri.scheme === 'file').map((f) => f.uri.fsPath);
+    const bundled = path.join(this.extensionPath, 'bin', process.platform === 'win32' ? 'confine.exe' : 'confine');
+    try {
+      this.found = await find({ setting: serverPath(), pathVariable: process.env['PATH'] ?? '', bundled, workspace: folders });
+    } catch (error) {
+      this.found = undefined;
+      this.log.error(String(error));
+      this.set(error instanceof NotFoundError ? 'missing' : 'failed', error instanceof Error ? error.message : String(error));
+      return;
+    }
+    this.log.info(`Starting ${this.found.path} (${this.found.source}, version ${this.found.version}).`);
+    const client = new Client({ program: this.found.path, settings: serverSettings(), log: this.log, handlers: this.fresh(generation), ended: () => this.ended(generation, began) });
+    this.current = client;
+    try {
+      await client.start();
+    } catch (error) {
+      this.log.error(`The server did not start: ${String(error)}`);
+      await client.stop();
+      this.ended(generation, began);
+      return;
+    }
+    this.set('running');
+    void this.refresh(generation);
+  }
+
+  // fresh are the handlers, deaf to a server that was replaced.
+  private fresh(generation: number): Handlers {
+    const mine = () => generation === this.generation;
+    const h = this.handlers;
+    return {
+      'confine/requestApproval': (question, token) => (mine() ? h['confine/requestApproval'](question, token) : Promise.resolve({ outcome: { outcome: 'cancelled' } })),
+      'confine/approvalWithdrawn': (p) => mine() && h['confine/approvalWithdrawn'](p),
+      'confine/output': (p) => mine() && h['confine/output'](p),
+      'confine/exit': (p) => mine() && h['confine/exit'](p),
+      'confine/capabilitiesChanged': (p) => {
+        if (!mine()) return;
+        h['confine/capabilitiesChanged'](p);
+        void this.refresh(generation);
+      },
+    };
+  }
+
+  private async refresh(generation: number): Promise<void> {
+    try {
+      const capabilities = await this.request('capabilities', {});
+      if (generation !== this.generation) return;
+      this.capabilities = capabilities;
+      this.changed.fire();
+    } catch (error) {
+      this.log.warn(`Asking for capabilities failed: ${String(error)}`);
+    }
+  }
+
+  private ended(generation: number, began: number): void {
+    if (generation !== this.generation) return;
+    const delay = this.backoff.ended(Date.now() - began);
+    if (delay === undefined) return this.set('failed', 'The server ended again and again.');
+    this.log.warn(`The server ended by itself; it is started again in ${delay} ms.`);
+    this.set('waiting');
+    this.timer = setTimeout(() => void this.again(), delay);
+  }
+
+  private set(state: State, problem = ''): void {
+    this.state = state;
+    this.problem = problem;
+    if (state !== 'running') this.capabilities = undefined;
+    this.changed.fire();
+  }
+}
