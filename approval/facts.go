@@ -37,6 +37,12 @@ func gainFacts(r Request, g gain) []fact {
 	if r.Kind == KindEscalation {
 		facts = append(facts, saying("The whole command runs again, from its beginning."))
 	}
+	switch {
+	case r.Terminal:
+		facts = append(facts, saying("It gets a TERMINAL: what is typed there is not shown here, and nobody is asked about it."))
+	case r.StdinOpen:
+		facts = append(facts, saying("More INPUT may follow while it runs: it is not shown here, and nobody is asked about it."))
+	}
 	switch r.Want.Mode {
 	case sandbox.DangerFullAccess:
 		return append(facts, saying("No sandbox at all: it can read, change and send whatever you can, and reach every service on localhost."))

@@ -37,6 +37,7 @@ func commandKey(r Request) key {
 		field(arg)
 	}
 	field(r.Stdin)
+	binary.Write(h, binary.BigEndian, []bool{r.StdinOpen, r.Terminal})
 	field(r.Dir)
 	writeLen(h, len(r.Env))
 	for _, name := range slices.Sorted(maps.Keys(r.Env)) {

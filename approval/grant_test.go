@@ -17,6 +17,8 @@ func TestSessionGrantIsExact(t *testing.T) {
 		"no variables":    func(r *Request) { r.Env = nil },
 		"moved name":      func(r *Request) { r.Env = map[string]string{"A1": ""} },
 		"input":           func(r *Request) { r.Stdin = "x" },
+		"open input":      func(r *Request) { r.StdinOpen = true },
+		"a terminal":      func(r *Request) { r.StdinOpen, r.Terminal = true, true },
 		"policy":          func(r *Request) { r.Want.Network = true },
 		"mode":            func(r *Request) { r.Want.Mode = sandbox.DangerFullAccess },
 		"folder replaced": func(r *Request) { r.Want.Roots = []*sandbox.Root{{Path: project.Path, Dev: 1, Ino: 99}} },

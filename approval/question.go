@@ -94,7 +94,7 @@ var (
 )
 
 func options(r Request) []Option {
-	if r.Session == "" || r.everyTime {
+	if r.Session == "" || r.everyTime || r.StdinOpen {
 		return []Option{refuse, allowOnce}
 	}
 	return []Option{refuse, allowOnce, allowSession}

@@ -26,6 +26,8 @@ type askedRecord struct {
 	Command       *exactText   `json:"command,omitempty"`
 	Argv          []exactText  `json:"argv,omitempty"`
 	Stdin         *digest      `json:"stdin,omitempty"`
+	StdinOpen     bool         `json:"stdinOpen,omitempty"` // more followed, which is not recorded
+	Terminal      bool         `json:"terminal,omitempty"`
 	Dir           exactText    `json:"dir"`
 	Env           []envRecord  `json:"env,omitempty"`
 	Mode          sandbox.Mode `json:"mode"`
@@ -106,7 +108,7 @@ func (a *Audit) asked(at time.Time, r Request, q Question) error {
 	rec := askedRecord{
 		Event: "asked", ID: q.ID, Time: at.UTC(), Expires: q.ExpiresAt.UTC(),
 		RunID: exactText(r.RunID), Session: exactText(r.Session), Kind: r.Kind,
-		Argv: exactTexts(r.Argv), Dir: exactText(r.Dir),
+		Argv: exactTexts(r.Argv), StdinOpen: r.StdinOpen, Terminal: r.Terminal, Dir: exactText(r.Dir),
 		Mode: r.Have.Mode, Wanted: wantedOf(r.Want), PolicyHash: q.PolicyHash,
 		Reason: exactText(r.Reason), Justification: exactText(r.Justification),
 	}

@@ -20,11 +20,15 @@ type Request struct {
 	// wider without a question.
 	Verdict rules.Verdict
 
-	Command string            // for bash -c
-	Argv    []string          // program and arguments
-	Stdin   string            // what the command is given to read
-	Dir     string            // absolute working directory
-	Env     map[string]string // variables that the request itself sets
+	Command string   // for bash -c
+	Argv    []string // program and arguments
+	Stdin   string   // what the command is given to read
+	Dir     string   // absolute working directory
+
+	// StdinOpen means that more input than Stdin may follow, which no question shows;
+	// Terminal that it is typed at a terminal.
+	StdinOpen, Terminal bool
+	Env                 map[string]string // variables that the request itself sets
 
 	Have sandbox.Policy // what is configured and needs no question
 	Want sandbox.Policy // what the command would run under

@@ -46,6 +46,11 @@ type Options struct {
 	Requests      map[string]Handler
 	Notifications map[string]Notification
 
+	// InOrder names requests that are handled on the read loop, in the order of the
+	// wire with each other and with notifications. Their handlers must not block and
+	// not Call: nothing is read meanwhile.
+	InOrder []string
+
 	// Admit is the lifecycle gate, called on the read loop in message order for
 	// every request and notification except $/cancelRequest, known or not. A
 	// non-nil error is the reply to a request, or drops the notification.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -115,6 +116,9 @@ func (c *Conn) request(ctx context.Context, m message) {
 	}
 	c.mu.Unlock()
 	switch {
+	case start && slices.Contains(c.o.InOrder, m.method):
+		c.run(ctx, in, handler, m)
+		return
 	case start:
 		go c.run(ctx, in, handler, m)
 		return
@@ -130,7 +134,7 @@ func (c *Conn) request(ctx context.Context, m message) {
 	in.cancel(nil)
 }
 
-// run runs one handler on its own goroutine and replies exactly once, whatever
+// run runs one handler, mostly on a goroutine of its own, and replies exactly once, whatever
 // the handler does.
 func (c *Conn) run(ctx context.Context, in *inbound, handler Handler, m message) {
 	defer c.handlers.Done()

@@ -35,6 +35,22 @@ import (
 // Markers and folders for temporary files are the provider's to set, which knows what the
 // command may write.
 func Environment(host []string, request map[string]string) (env, dropped []string) {
+	return environmentWith(host, request, readOutput)
+}
+
+// TerminalEnvironment is the environment of a command with a terminal of its own, at
+// which a person sits: nothing tells it to leave out colours, paging and questions.
+func TerminalEnvironment(host []string, request map[string]string) (env, dropped []string) {
+	return environmentWith(host, request, ownTerminal)
+}
+
+// audience is who sees what a command prints.
+type audience struct {
+	overrides  map[string]string // beat the host's
+	serverOnly map[string]bool   // are left out without a word
+}
+
+func environmentWith(host []string, request map[string]string, a audience) (env, dropped []string) {
 	vars, out := map[string]string{}, map[string]bool{}
 	seen := map[string]bool{}
 	for _, entry := range host {
@@ -44,7 +60,7 @@ func Environment(host []string, request map[string]string) (env, dropped []strin
 		}
 		seen[foldName(name)] = true
 		switch {
-		case serverOnly[name]:
+		case a.serverOnly[name]:
 		case !found || !validEntry(name, value) || withheld(foldName(name), value):
 			out[name] = true
 		default:
@@ -52,7 +68,7 @@ func Environment(host []string, request map[string]string) (env, dropped []strin
 		}
 	}
 	speakEnglish(vars)
-	for name, value := range overrides {
+	for name, value := range a.overrides {
 		deleteFold(vars, name)
 		vars[name] = value
 	}
@@ -79,21 +95,31 @@ func Environment(host []string, request map[string]string) (env, dropped []strin
 
 const ownPrefix = "CONFINE_"
 
-// overrides suit output that a program reads: no colour, no paging, no
-// question that nobody sees. FORCE_COLOR and its kind are dropped for them.
-var overrides = map[string]string{
-	"NO_COLOR":            "1",
-	"TERM":                "dumb",
-	"PAGER":               "cat",
-	"GIT_PAGER":           "cat",
-	"MANPAGER":            "cat",
-	"GIT_TERMINAL_PROMPT": "0",
-	"GCM_INTERACTIVE":     "never", // git's credential manager opens windows
+// readOutput suits output that a program reads: no colour, no paging, no question
+// that nobody sees. FORCE_COLOR and its kind are dropped for it. What describes the
+// server's own shell would lie to the command.
+var readOutput = audience{
+	overrides: map[string]string{
+		"NO_COLOR":            "1",
+		"TERM":                "dumb",
+		"PAGER":               "cat",
+		"GIT_PAGER":           "cat",
+		"MANPAGER":            "cat",
+		"GIT_TERMINAL_PROMPT": "0",
+		"GCM_INTERACTIVE":     "never", // git's credential manager opens windows
+	},
+	serverOnly: map[string]bool{"PWD": true, "OLDPWD": true, "SHLVL": true, "_": true},
 }
 
-// serverOnly describe the server's own shell and would lie to the command, so
-// they are left out without a word.
-var serverOnly = map[string]bool{"PWD": true, "OLDPWD": true, "SHLVL": true, "_": true}
+// ownTerminal suits a terminal that is not the one in which the server was started.
+var ownTerminal = audience{
+	overrides: map[string]string{
+		"TERM":            "xterm-256color", // what those who show terminals emulate
+		"GCM_INTERACTIVE": "never",
+	},
+	serverOnly: map[string]bool{"PWD": true, "OLDPWD": true, "SHLVL": true, "_": true, "LINES": true, "COLUMNS": true, "TERMCAP": true,
+		"WINDOWID": true, "TERM_PROGRAM": true, "TERM_PROGRAM_VERSION": true, "TERM_SESSION_ID": true, "VTE_VERSION": true, "KONSOLE_VERSION": true},
+}
 
 // localeCategories are those that LC_ALL stands for, without LC_MESSAGES.
 var localeCategories = []string{

@@ -13,6 +13,10 @@ type Provider interface {
 	// Name is one of the Provider… constants.
 	Name() string
 
+	// Interaction says what can be had of Spec.StdinOpen and Spec.Terminal. Start
+	// fails where they cannot.
+	Interaction() Interaction
+
 	// Probe says what this host can enforce, from having tried it. It may take
 	// some hundred milliseconds the first time; the answer is kept until the
 	// provider itself failed once.
@@ -42,7 +46,14 @@ type Spec struct {
 
 	Dir   string    // absolute working directory
 	Env   []string  // the whole environment; see Environment
-	Stdin io.Reader // nil means /dev/null
+	Stdin io.Reader // nil means /dev/null, or nothing before what Process.Input brings
+
+	// StdinOpen keeps input open behind Stdin, for Process.Input.
+	StdinOpen bool
+
+	// Terminal, if set, gives the command a terminal of this size in place of pipes,
+	// with open input. All output is on StdoutStream.
+	Terminal *TerminalSize
 
 	Policy Policy
 
@@ -110,6 +121,13 @@ type Process interface {
 
 	// Output gives access to what was captured so far.
 	Output(Stream) *Capture
+
+	// Input takes what the command reads next; nil if its input is not open.
+	Input() *Input
+
+	// Resize changes the size of the command's terminal; it fails if it has none, and
+	// does nothing once the command has ended.
+	Resize(TerminalSize) error
 }
 
 // Result is how a command ended. Its facts stand side by side; none is derived

@@ -8,7 +8,7 @@ from world import folder
 
 EVERY_REQUEST = ["runCommand", "requestEscalation", "capabilities", "shutdown", "workspace/executeCommand",
                  "confine/runs/list", "confine/runs/read", "confine/runs/wait", "confine/runs/kill", "confine/unknown"]
-NOT_SERVED = ["confine/runs/write", "confine/runs/resize", "confine/approvals/list", "confine/approvals/revoke"]
+NOT_SERVED = ["confine/approvals/list", "confine/approvals/revoke"]
 
 
 @group

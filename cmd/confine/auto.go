@@ -33,6 +33,9 @@ func (a *auto) Name() string {
 	return a.embedded.Name()
 }
 
+// Interaction is that of the embedded provider: both run commands in the same way.
+func (a *auto) Interaction() sandbox.Interaction { return a.embedded.Interaction() }
+
 // Probe reports on the chosen provider.
 func (a *auto) Probe(ctx context.Context) sandbox.Report {
 	return a.choose(ctx).Probe(ctx)

@@ -21,6 +21,8 @@ type counted struct {
 
 func (c *counted) Name() string { return c.name }
 
+func (c *counted) Interaction() sandbox.Interaction { return sandbox.Interaction{} }
+
 func (c *counted) Probe(context.Context) sandbox.Report {
 	c.probes.Add(1)
 	return c.report

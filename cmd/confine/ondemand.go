@@ -16,6 +16,8 @@ type onDemand struct {
 	name string
 	open func() (sandbox.Provider, error)
 
+	interaction sandbox.Interaction // of what open returns
+
 	mu      sync.Mutex
 	made    sandbox.Provider // guarded by mu; nil until a command came
 	closed  bool             // guarded by mu
@@ -27,6 +29,8 @@ type onDemand struct {
 var errProviderClosed = errors.New("confine is shutting down")
 
 func (p *onDemand) Name() string { return p.name }
+
+func (p *onDemand) Interaction() sandbox.Interaction { return p.interaction }
 
 func (p *onDemand) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
 	provider, err := p.make()

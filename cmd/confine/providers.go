@@ -73,7 +73,7 @@ func (p *providers) open(wrapper local.Wrapper) (*local.Engine, error) {
 // later is a provider that is opened when it is needed. It is called with mu held,
 // or before anybody else has p.
 func (p *providers) later(wrapper local.Wrapper) *onDemand {
-	provider := &onDemand{name: wrapper.Name(), open: func() (sandbox.Provider, error) { return p.open(wrapper) }}
+	provider := &onDemand{name: wrapper.Name(), open: func() (sandbox.Provider, error) { return p.open(wrapper) }, interaction: local.Interaction()}
 	p.made = append(p.made, provider)
 	return provider
 }
@@ -257,6 +257,11 @@ func (a absent) Start(_ context.Context, spec sandbox.Spec) (sandbox.Process, er
 		Detail:   fmt.Sprintf("provider %s: %s", a.name, a.reason),
 		Remedies: []string{a.remedy, "run \"confine doctor\" to see what this machine can enforce"},
 	}
+}
+
+// Interaction is everything: that nothing runs is what is wrong, not what was asked for.
+func (absent) Interaction() sandbox.Interaction {
+	return sandbox.Interaction{Input: true, Terminal: true}
 }
 
 func (absent) CloseSession(string) {}

@@ -44,7 +44,9 @@ type Capabilities struct {
 	State           ProbeState   `json:"state"`
 	Roots           []string     `json:"roots"` // canonical paths
 	RefusedRoots    []RefusedURI `json:"refusedRoots"`
-	CanAsk          bool         `json:"canAsk"` // somebody can be asked for more
+	CanAsk          bool         `json:"canAsk"`    // somebody can be asked for more
+	StdinOpen       bool         `json:"stdinOpen"` // runCommand takes stdinOpen here, as far as it is known what will run commands
+	Pty             bool         `json:"pty"`       // the same of pty
 	Tool            Tool         `json:"tool"`
 }
 

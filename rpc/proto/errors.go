@@ -37,6 +37,10 @@ const (
 	// open, so that what it said of them may not hold and the command did not run.
 	FailureSettingsChanged = "SETTINGS_CHANGED"
 
+	// FailureInputClosed means that a run takes no input: it has not begun, it has
+	// ended, or its input was closed.
+	FailureInputClosed = "INPUT_CLOSED"
+
 	// FailureNotRecorded means that the audit could not be written, so the
 	// command did not run.
 	FailureNotRecorded = "NOT_RECORDED"

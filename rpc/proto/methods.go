@@ -12,6 +12,8 @@ const (
 	MethodRunsRead          = "confine/runs/read"
 	MethodRunsWait          = "confine/runs/wait"
 	MethodRunsKill          = "confine/runs/kill"
+	MethodRunsWrite         = "confine/runs/write"
+	MethodRunsResize        = "confine/runs/resize"
 	MethodExplain           = "confine/explain"
 )
 
@@ -81,6 +83,8 @@ var Methods = []Method{
 	{Name: MethodRunsRead, IsRequest: true, Params: ReadParams{}, Result: ReadResult{}},
 	{Name: MethodRunsWait, IsRequest: true, Params: WaitParams{}, Result: RunResult{}},
 	{Name: MethodRunsKill, IsRequest: true, Params: RunParams{}, Result: KillResult{}},
+	{Name: MethodRunsWrite, IsRequest: true, Params: WriteParams{}, Result: WriteResult{}},
+	{Name: MethodRunsResize, IsRequest: true, Params: ResizeParams{}, Result: Null{}},
 	{Name: MethodExplain, IsRequest: true, Params: RunCommandParams{}, Result: Explanation{}},
 	{Name: MethodExecuteCommand, IsRequest: true, Params: ExecuteCommandParams{}, Result: Started{}},
 	{Name: MethodProgressCancel, Params: ProgressTokenParams{}},

@@ -53,6 +53,7 @@ type Limits struct {
 	TextBytes        int   `json:"textBytes"`     // of each stream in a result
 	ChunkBytes       int   `json:"chunkBytes"`    // of one confine/output
 	UnsentBytes      int   `json:"unsentBytes"`   // of one run before output is left out
+	InputBytes       int   `json:"inputBytes"`    // of one run that wait for the command, before confine/runs/write takes no more
 	FinishedRuns     int   `json:"finishedRuns"`  // kept for reading
 	FinishedRunMs    int64 `json:"finishedRunMs"` // how long
 	Background       int   `json:"background"`    // runs at once

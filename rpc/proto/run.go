@@ -14,17 +14,25 @@ type RunCommandParams struct {
 	Env     map[string]string `json:"env,omitempty"`     // added to the scrubbed environment
 	Stdin   string            `json:"stdin,omitempty"`   // default: /dev/null
 
+	StdinOpen bool          `json:"stdinOpen,omitempty"` // more may follow by confine/runs/write
+	Pty       *TerminalSize `json:"pty,omitempty"`       // a terminal of this size in place of pipes; its input is open
+
 	Mode    sandbox.Mode `json:"mode,omitempty"`    // default: the configured one
 	Network *bool        `json:"network,omitempty"` // default: as configured
 
 	TimeoutMs  *int64 `json:"timeoutMs,omitempty"` // default 120000, at most 600000; for a background run none unless given
 	Background bool   `json:"background,omitempty"`
-	Pty        bool   `json:"pty,omitempty"` // not available yet: refused
 
 	SandboxPermissions sandbox.Mode `json:"sandboxPermissions,omitempty"` // workspace-write or danger-full-access: ask first, then run this call wider
 	Justification      string       `json:"justification,omitempty"`      // one sentence for the person, with SandboxPermissions only
 
 	WorkDoneToken Token `json:"workDoneToken,omitempty"`
+}
+
+// TerminalSize is how large a terminal is, in characters: 1 to 10000 of each.
+type TerminalSize struct {
+	Columns int `json:"columns,omitempty"` // default 80
+	Rows    int `json:"rows,omitempty"`    // default 24
 }
 
 // EscalationParams are the params of requestEscalation. Exactly one of

@@ -30,6 +30,8 @@ type RunInfo struct {
 	Cwd        string       `json:"cwd"`
 	Mode       sandbox.Mode `json:"mode"`
 	Background bool         `json:"background"`
+	StdinOpen  bool         `json:"stdinOpen"` // it takes what confine/runs/write brings
+	Pty        bool         `json:"pty"`       // it has a terminal
 	StartedAt  string       `json:"startedAt"` // RFC 3339
 	DurationMs int64        `json:"durationMs"`
 	ExitCode   *int         `json:"exitCode,omitempty"`
@@ -70,6 +72,30 @@ type WaitParams struct {
 type KillResult struct {
 	RunID  string `json:"runId"`
 	Killed bool   `json:"killed"`
+}
+
+// WriteParams are the params of confine/runs/write. At most one of Data and Base64
+// is given.
+type WriteParams struct {
+	RunID  string `json:"runId"`
+	Data   string `json:"data,omitempty"`
+	Base64 string `json:"base64,omitempty"`
+	Close  bool   `json:"close,omitempty"` // nothing follows; not for a terminal
+}
+
+// WriteResult says what became of input. What was not taken is to be sent again.
+type WriteResult struct {
+	RunID  string `json:"runId"`
+	Taken  int    `json:"taken"`  // bytes of what was sent, from its beginning
+	Queued int    `json:"queued"` // bytes that the command has not been given yet
+	Open   bool   `json:"open"`   // more may follow
+}
+
+// ResizeParams are the params of confine/runs/resize.
+type ResizeParams struct {
+	RunID   string `json:"runId"`
+	Columns int    `json:"columns"`
+	Rows    int    `json:"rows"`
 }
 
 // Started answers workspace/executeCommand.

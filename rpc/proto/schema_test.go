@@ -77,7 +77,7 @@ var (
 	outcomes      = []approval.Outcome{approval.AllowedOnce, approval.AllowedSession, approval.AllowedAlways, approval.Rejected, approval.Cancelled, approval.TimedOut, approval.Unavailable}
 	deciders      = []approval.By{approval.ByLimits, approval.ByPolicy, approval.ByMemory, approval.ByGrant, approval.ByPerson, approval.ByDefault}
 	startFailures = []sandbox.StartErrorKind{sandbox.ProgramNotFound, sandbox.ProgramNotExecutable, sandbox.BadWorkingDirectory, sandbox.ArgumentListTooLong}
-	failures      = append(names(startFailures), FailureSandboxUnavailable, FailureTooManyRuns, FailureTooManySessions, FailureGrantChanged, FailureSettings, FailureSettingsChanged, FailureNotRecorded, "SERVER_BUSY")
+	failures      = append(names(startFailures), FailureSandboxUnavailable, FailureTooManyRuns, FailureTooManySessions, FailureGrantChanged, FailureSettings, FailureSettingsChanged, FailureInputClosed, FailureNotRecorded, "SERVER_BUSY")
 	progressToken = map[string]any{"type": []string{"integer", "string"}}
 )
 

@@ -26,6 +26,7 @@ func (c *client) capabilities(ctx context.Context, req *rpc.Request) (any, error
 		}
 	}
 	s := c.settings()
+	can := c.interaction(s)
 	roots := []string{}
 	for _, root := range c.roots(s) {
 		roots = append(roots, root.Path)
@@ -38,6 +39,8 @@ func (c *client) capabilities(ctx context.Context, req *rpc.Request) (any, error
 		Roots:           roots,
 		RefusedRoots:    c.folders.refusals(),
 		CanAsk:          c.canAsk(),
+		StdinOpen:       can.Input,
+		Pty:             can.Terminal,
 		Tool:            shellTool(s.Mode.Confined() && c.canAsk()),
 	}, nil
 }

@@ -56,6 +56,9 @@ func (c *client) escalation(params proto.EscalationParams) (*plan, *run, error) 
 	wider.kind, wider.asks = approval.KindEscalation, true
 	wider.justification = params.Justification
 	wider.evidence, wider.warnings, wider.reason = evidence(e)
+	if wider.open {
+		wider.warnings = append(wider.warnings, "What was written to the command while it ran is not written to it again.")
+	}
 
 	var more bool
 	if params.Additional != nil {

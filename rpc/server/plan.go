@@ -28,6 +28,9 @@ type plan struct {
 	env     map[string]string
 	stdin   string
 
+	open     bool                  // input stays open behind stdin
+	terminal *sandbox.TerminalSize // to begin with; nil for pipes
+
 	timeout    time.Duration // 0 means none
 	background bool
 	detached   bool // answered with a run id before anything is decided
@@ -90,6 +93,10 @@ func (c *client) plan(p proto.RunCommandParams) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
+	terminal, err := terminalOf(p)
+	if err != nil {
+		return plan{}, err
+	}
 	settings := c.settings()
 	if err := settings.usable(); err != nil {
 		return plan{}, err
@@ -113,9 +120,13 @@ func (c *client) plan(p proto.RunCommandParams) (plan, error) {
 		settings: settings,
 		session:  c.sessionKey(p.Session), label: p.Session,
 		command: p.Command, argv: p.Argv, dir: dir, env: p.Env, stdin: p.Stdin,
+		open: p.StdinOpen || terminal != nil, terminal: terminal,
 		timeout: timeout, background: p.Background, token: p.WorkDoneToken,
 		have: allowed, want: wanted,
 		kind: approval.KindCommand, asks: want.beyond(have),
+	}
+	if err := c.interactive(made); err != nil {
+		return plan{}, err
 	}
 	made.verdict = c.judge(made)
 	if made.asks = made.asks || settings.ApprovalPolicy.Asks(made.verdict); made.asks {
@@ -162,11 +173,9 @@ func (p plan) moved() bool {
 	return err != nil || !os.SameFile(now, p.folder)
 }
 
-// checkCommand refuses what no system can run, and what is not there yet.
+// checkCommand refuses what no system can run.
 func checkCommand(p proto.RunCommandParams) error {
 	switch {
-	case p.Pty:
-		return invalid("pty is not available yet: leave it out and the command gets pipes")
 	case p.Command == "" && len(p.Argv) == 0:
 		return invalid("command or argv is required")
 	case p.Command != "" && len(p.Argv) > 0:

@@ -80,6 +80,7 @@ func (c *client) limits() proto.Limits {
 		TextBytes:        textBytes,
 		ChunkBytes:       chunkBytes,
 		UnsentBytes:      unsentBytes,
+		InputBytes:       sandbox.MaxQueuedInput,
 		FinishedRuns:     keepFinished,
 		FinishedRunMs:    keepFor.Milliseconds(),
 		Background:       maxBackground,

@@ -37,7 +37,8 @@ type run struct {
 	dropped  []string
 	process  sandbox.Process // nil if it did not begin
 	decision approval.Decision
-	ending   *ending // nil while it goes on
+	ending   *ending               // nil while it goes on
+	size     *sandbox.TerminalSize // of its terminal, to begin with; nil as planned
 }
 
 // ending is how a run ended.
@@ -56,7 +57,11 @@ func (r *run) answered() bool { return r.plan.background || r.plan.detached }
 
 // env makes the environment and notes what it leaves out.
 func (r *run) env(host []string) []string {
-	env, dropped := sandbox.Environment(host, r.plan.env)
+	environment := sandbox.Environment
+	if r.plan.terminal != nil {
+		environment = sandbox.TerminalEnvironment
+	}
+	env, dropped := environment(host, r.plan.env)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dropped = dropped
@@ -71,10 +76,32 @@ func (r *run) decided(d approval.Decision) {
 }
 
 // started notes that the command runs.
-func (r *run) started(p sandbox.Process) {
+func (r *run) started(p sandbox.Process) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.began, r.process = time.Now(), p
+	if r.size == nil {
+		return nil
+	}
+	return p.Resize(*r.size) // it may have come while the command was being started
+}
+
+// terminal is what the command begins with; nil for pipes.
+func (r *run) terminal() *sandbox.TerminalSize {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return cmp.Or(r.size, r.plan.terminal)
+}
+
+// resize changes the size of the terminal, now or for the beginning.
+func (r *run) resize(size sandbox.TerminalSize) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.process != nil {
+		return r.process.Resize(size)
+	}
+	r.size = &size
+	return nil
 }
 
 // discard removes what the disk holds of an ended run's output.
@@ -117,6 +144,9 @@ func (f facts) status() proto.Status {
 	}
 	return proto.StatusRunning
 }
+
+// takesInput reports whether the command can be given input now.
+func (f facts) takesInput(p plan) bool { return p.open && f.process != nil && f.process.Input().Open() }
 
 func (r *run) running() bool { return r.facts().ending == nil }
 

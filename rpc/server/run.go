@@ -84,7 +84,9 @@ func (c *client) follow(r *run) error {
 	case err != nil:
 		return err
 	}
-	r.started(process)
+	if err := r.started(process); err != nil {
+		c.o.Log.Warn("a terminal keeps the size that it began with", "run", r.plan.id, "error", err)
+	}
 	if r.plan.background {
 		c.working.Go(func() { c.wait(r, process, out) }) // its error is in the result
 		return nil
@@ -112,7 +114,7 @@ func (c *client) decide(r *run) (approval.Decision, error) {
 func (p plan) request() approval.Request {
 	return approval.Request{
 		RunID: p.id, Session: p.session, Kind: p.kind, Policy: p.settings.ApprovalPolicy, Verdict: p.verdict,
-		Command: p.command, Argv: p.argv, Stdin: p.stdin, Dir: p.dir, Env: p.env,
+		Command: p.command, Argv: p.argv, Stdin: p.stdin, StdinOpen: p.open, Terminal: p.terminal != nil, Dir: p.dir, Env: p.env,
 		Have: p.have, Want: p.want, Grants: p.grants,
 		Reason: p.reason, Justification: p.justification, Evidence: p.evidence, Warnings: p.warnings,
 	}
@@ -135,13 +137,18 @@ func (c *client) hopeless(p plan) error {
 
 // provider is what runs the command of a plan.
 func (c *client) provider(p plan) (sandbox.Provider, error) {
+	return c.providerIn(p.settings, p.want.Mode)
+}
+
+// providerIn is what runs commands in a mode.
+func (c *client) providerIn(s *Settings, mode sandbox.Mode) (sandbox.Provider, error) {
 	switch {
-	case !p.want.Mode.Confined():
+	case !mode.Confined():
 		return c.o.Unconfined, nil
-	case p.settings.Confined == nil:
-		return nil, &sandbox.UnavailableError{Mode: p.want.Mode, Remedies: c.probing.remedies()}
+	case s.Confined == nil:
+		return nil, &sandbox.UnavailableError{Mode: mode, Remedies: c.probing.remedies()}
 	}
-	return p.settings.Confined, nil
+	return s.Confined, nil
 }
 
 func (c *client) start(r *run, out *outflow) (sandbox.Process, error) {
@@ -153,6 +160,7 @@ func (c *client) start(r *run, out *outflow) (sandbox.Process, error) {
 	spec := sandbox.Spec{
 		RunID: p.id, Session: p.session,
 		Command: p.command, Argv: p.argv, Dir: p.dir, Env: r.env(c.o.HostEnv), Stdin: p.reader(),
+		StdinOpen: p.open, Terminal: r.terminal(),
 		Policy: p.want, Timeout: p.timeout, SpillDir: c.o.SpillDir, KeepOutput: c.o.KeepOutput,
 	}
 	if out != nil {

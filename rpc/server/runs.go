@@ -40,7 +40,7 @@ func (c *client) info(r *run) proto.RunInfo {
 	info := proto.RunInfo{
 		RunID: p.id, Session: p.label, Status: f.status(),
 		Command: beginning(p.command, listBytes), Argv: firstOf(p.argv, listBytes), Bytes: p.commandSize(), Cwd: p.dir,
-		Mode: modeInForce(p, f), Background: p.background,
+		Mode: modeInForce(p, f), Background: p.background, StdinOpen: f.takesInput(p), Pty: p.terminal != nil,
 		StartedAt:  r.asked.UTC().Format(time.RFC3339Nano),
 		DurationMs: f.duration().Milliseconds(),
 	}

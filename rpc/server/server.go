@@ -78,6 +78,7 @@ func (s *Server) Serve(ctx context.Context, stream io.ReadWriteCloser) (clean bo
 	c.conn = rpc.NewConn(stream, rpc.Options{
 		Requests:      c.requests(),
 		Notifications: c.notifications(),
+		InOrder:       []string{proto.MethodRunsWrite, proto.MethodRunsResize},
 		Admit:         c.admit,
 		Trace:         s.o.Trace,
 		Log:           s.o.Log,
@@ -99,6 +100,8 @@ func (c *client) requests() map[string]rpc.Handler {
 		proto.MethodRunsRead:          c.runsRead,
 		proto.MethodRunsWait:          c.runsWait,
 		proto.MethodRunsKill:          c.runsKill,
+		proto.MethodRunsWrite:         c.runsWrite,
+		proto.MethodRunsResize:        c.runsResize,
 		proto.MethodExplain:           c.explain,
 		proto.MethodExecuteCommand:    c.executeCommand,
 	}

@@ -276,7 +276,7 @@ func (e *Engine) launch(spec sandbox.Spec, program resolved, l *Launch, s *sessi
 	if e.options.Observer != nil && e.kernel.unobservable == "" && l.Facts.Mode.Confined() {
 		filter = e.options.Observer.Filter(l.isolated())
 	}
-	p, err := openPipes(spec.Stdin != nil)
+	p, err := openPipes(takesInput(spec))
 	if err != nil {
 		return nil, err
 	}

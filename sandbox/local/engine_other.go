@@ -116,7 +116,7 @@ func (e *Engine) begin(_ context.Context, spec sandbox.Spec, program resolved) (
 	defer stderrWrite.Close()
 	cmd.Stdout, cmd.Stderr = stdoutWrite, stderrWrite
 	var stdinWrite *os.File
-	if spec.Stdin != nil {
+	if takesInput(spec) {
 		stdinRead, write, err := os.Pipe()
 		if err != nil {
 			return nil, errors.Join(err, stdoutRead.Close(), stderrRead.Close())

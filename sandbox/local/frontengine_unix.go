@@ -187,7 +187,7 @@ func (b *behind) launch(ctx context.Context, spec sandbox.Spec, program resolved
 	}
 	vars["TMPDIR"] = tmp
 	maps.Copy(vars, sandbox.Markers(facts))
-	streams, err := openStreams(spec.Stdin != nil)
+	streams, err := openStreams(takesInput(spec))
 	if err != nil {
 		return nil, err
 	}

@@ -43,6 +43,9 @@ type run struct {
 	leader  leader
 	started time.Time
 
+	input    *sandbox.Input // nil unless it is open
+	terminal *terminal      // nil if the command has pipes
+
 	captures   map[sandbox.Stream]*sandbox.Capture
 	scanner    *sandbox.DenialScanner // nil if nothing is confined
 	writable   []string               // for the scanner
@@ -98,6 +101,9 @@ func newRun(spec sandbox.Spec, facts sandbox.Facts, spills sandbox.CaptureOption
 		options.Keep, options.SpillDir, options.Name = spec.KeepOutput, spec.SpillDir, spec.RunID+"-"+string(stream)
 		r.captures[stream] = sandbox.NewCapture(options)
 	}
+	if spec.StdinOpen || spec.Terminal != nil {
+		r.input = sandbox.NewInput()
+	}
 	if facts.Mode.Confined() {
 		r.scanner = sandbox.NewDenialScanner()
 	}
@@ -112,7 +118,7 @@ func (r *run) follow(stdout, stderr *os.File, stdin *os.File) {
 	pumps.Go(func() { r.pump(sandbox.StderrStream, stderr) })
 	if stdin != nil {
 		// Not waited for: a Read of the caller's stdin cannot be interrupted.
-		go feed(stdin, r.spec.Stdin)
+		go r.feed(stdin)
 	}
 	stopDeadline := func() bool { return true }
 	if r.spec.Timeout > 0 {
@@ -128,6 +134,9 @@ func (r *run) follow(stdout, stderr *os.File, stdin *os.File) {
 		})
 		if stdin != nil {
 			stdin.Close()
+		}
+		if r.input != nil {
+			r.input.Stop()
 		}
 		r.drain(&pumps, stdout, stderr)
 		r.finish(end, err, duration)
@@ -186,9 +195,16 @@ func (r *lateReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// feed copies the caller's input. A command that does not read it is no error.
-func feed(pipe *os.File, from io.Reader) {
-	io.Copy(pipe, from)
+// feed copies the caller's input, and then what comes while the command runs. A
+// command that does not read it is no error.
+func (r *run) feed(pipe *os.File) {
+	if r.spec.Stdin != nil {
+		io.Copy(pipe, r.spec.Stdin)
+	}
+	if r.input != nil {
+		io.Copy(pipe, r.input)
+		r.input.Stop()
+	}
 	pipe.Close()
 }
 
@@ -288,6 +304,22 @@ func (r *run) Done() <-chan struct{} { return r.done }
 
 // Output implements sandbox.Process.
 func (r *run) Output(s sandbox.Stream) *sandbox.Capture { return r.captures[s] }
+
+// Input implements sandbox.Process.
+func (r *run) Input() *sandbox.Input { return r.input }
+
+// Resize implements sandbox.Process.
+func (r *run) Resize(size sandbox.TerminalSize) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.terminal == nil:
+		return errors.New("the command has no terminal")
+	case r.ended:
+		return nil
+	}
+	return r.terminal.resize(size)
+}
 
 // Signal implements sandbox.Process.
 func (r *run) Signal(sig os.Signal) error {

@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -29,6 +30,8 @@ type Fake struct {
 	specs     []sandbox.Spec
 	processes []*FakeProcess
 	closed    []string
+
+	interaction sandbox.Interaction
 }
 
 var _ sandbox.Provider = (*Fake)(nil)
@@ -44,6 +47,8 @@ func NewFake(name string) *Fake {
 		facets:  map[sandbox.Facet]sandbox.FacetReport{},
 		started: make(chan *FakeProcess, fakeQueue),
 		scripts: map[string]func(*FakeProcess){},
+
+		interaction: sandbox.Interaction{Input: true, Terminal: true},
 	}
 	if f.confines() {
 		for _, facet := range sandbox.Facets {
@@ -65,6 +70,20 @@ func (f *Fake) kind() string {
 
 // Name returns the name that the fake was made with.
 func (f *Fake) Name() string { return f.name }
+
+// Interaction is everything, or what SetInteraction set.
+func (f *Fake) Interaction() sandbox.Interaction {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.interaction
+}
+
+// SetInteraction sets what can be had of open input and terminals from now on.
+func (f *Fake) SetInteraction(i sandbox.Interaction) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.interaction = i
+}
 
 // SetReport sets what Probe answers from now on.
 func (f *Fake) SetReport(r sandbox.Report) {
@@ -226,6 +245,7 @@ type FakeProcess struct {
 
 	facts     sandbox.Facts
 	captures  map[sandbox.Stream]*sandbox.Capture
+	input     *sandbox.Input // nil unless it is open
 	began     time.Time
 	done      chan struct{} // closed when the process ends
 	cancelled chan struct{} // closed by the first Cancel
@@ -240,6 +260,7 @@ type FakeProcess struct {
 	result   sandbox.Result
 	err      error
 	signals  []os.Signal
+	size     sandbox.TerminalSize // of its terminal
 }
 
 var _ sandbox.Process = (*FakeProcess)(nil)
@@ -255,6 +276,12 @@ func newFakeProcess(spec sandbox.Spec, facts sandbox.Facts) *FakeProcess {
 	}
 	for _, s := range []sandbox.Stream{sandbox.StdoutStream, sandbox.StderrStream} {
 		p.captures[s] = sandbox.NewCapture(sandbox.CaptureOptions{Keep: spec.KeepOutput, SpillDir: spec.SpillDir, Name: string(s)})
+	}
+	if spec.StdinOpen || spec.Terminal != nil {
+		p.input = sandbox.NewInput()
+	}
+	if spec.Terminal != nil {
+		p.size = *spec.Terminal
 	}
 	if spec.Timeout > 0 {
 		p.mu.Lock() // the timer may be faster
@@ -324,6 +351,9 @@ func (p *FakeProcess) end(r sandbox.Result, err error) {
 	for _, c := range p.captures {
 		c.Finish()
 	}
+	if p.input != nil {
+		p.input.Stop()
+	}
 	close(p.done)
 }
 
@@ -380,3 +410,27 @@ func (p *FakeProcess) Signals() []os.Signal {
 
 // Output gives access to what was printed.
 func (p *FakeProcess) Output(stream sandbox.Stream) *sandbox.Capture { return p.captures[stream] }
+
+// Input is the queue of a command with open input. A test reads it as the command
+// would.
+func (p *FakeProcess) Input() *sandbox.Input { return p.input }
+
+// Resize notes the size.
+func (p *FakeProcess) Resize(size sandbox.TerminalSize) error {
+	if p.Spec.Terminal == nil {
+		return errors.New("it has no terminal")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ended {
+		p.size = size
+	}
+	return nil
+}
+
+// Size is that of the terminal.
+func (p *FakeProcess) Size() sandbox.TerminalSize {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.size
+}
