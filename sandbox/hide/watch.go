@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/confine-dev/confine/sandbox"
 )
 
 // stamp tells whether a file or folder has changed. What does not exist has the
@@ -56,15 +58,10 @@ func unchanged(watched map[string]stamp) bool {
 	return true
 }
 
-// coarse is how far apart two changes must be at least to have different times
-// on any file system in use.
-const coarse = 2 * time.Second
-
-// settled reports whether a change after the look would show: whatever changed
-// just before may change again without another time.
+// settled reports whether a change after the look would show.
 func settled(watched map[string]stamp, looked time.Time) bool {
 	for _, s := range watched {
-		if s.info != nil && looked.Sub(s.time) < coarse {
+		if s.info != nil && !sandbox.Settled(s.time, looked) {
 			return false
 		}
 	}

@@ -3,6 +3,7 @@ package protect
 import (
 	"os"
 	"syscall"
+	"time"
 )
 
 // changeTime is a time that commands cannot set, in nanoseconds.
@@ -12,6 +13,28 @@ func changeTime(info os.FileInfo) int64 {
 	}
 	return 0
 }
+
+// mark tells whether a folder is still the same one, with the same names in it.
+type mark struct {
+	dev, ino          uint64
+	modified, changed int64 // nanoseconds
+}
+
+// markOf is the mark of a folder; of nothing else there is one.
+func markOf(path string) (m mark, ok bool) {
+	var st syscall.Stat_t
+	err := syscall.Lstat(path, &st)
+	for err == syscall.EINTR {
+		err = syscall.Lstat(path, &st)
+	}
+	if err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFDIR {
+		return mark{}, false
+	}
+	return mark{uint64(st.Dev), st.Ino, st.Mtim.Nano(), st.Ctim.Nano()}, true
+}
+
+// time is when the folder changed last.
+func (m mark) time() time.Time { return time.Unix(0, max(m.modified, m.changed)) }
 
 // ours reports whether commands, which run as this user, may change who may use a
 // file.

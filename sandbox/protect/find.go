@@ -50,8 +50,8 @@ const (
 )
 
 // Find looks at the roots and at the repositories in and around them. Folders are
-// walked at the first call for a root, and again when that was a while ago:
-// otherwise it takes a few dozen system calls.
+// walked at the first call for a root, and again when that was a while ago: otherwise
+// it takes a system call for each folder and a few dozen more.
 func (f *Finder) Find(roots []*sandbox.Root, forbidden sandbox.Forbidden) Found {
 	s := &search{forbidden: forbidden, seen: map[string]bool{}, folders: map[string]resolved{}}
 	for _, root := range roots {
@@ -66,6 +66,9 @@ func (f *Finder) Find(roots []*sandbox.Root, forbidden sandbox.Forbidden) Found 
 		w := f.walk(root)
 		if !w.complete {
 			s.miss(fmt.Sprintf("%s has more folders than are looked at, or some that cannot be, and repositories in it may not be protected", strconv.Quote(root.Path)))
+		}
+		if w.unwatched {
+			s.miss(fmt.Sprintf("%s has more folders than every run can look at, and repositories that other programs made in it since %s may not be protected", strconv.Quote(root.Path), w.at.Format(time.TimeOnly)))
 		}
 		for _, folder := range w.closed {
 			s.keepClosed(folder)

@@ -256,34 +256,6 @@ func TestWorkspaceInsideARepository(t *testing.T) {
 	}
 }
 
-// TestWalksAreKept: a run does not walk, new repositories are found after a while, and
-// those that were noted or lie right below the root at once.
-func TestWalksAreKept(t *testing.T) {
-	w := newTree(t)
-	root := w.root("ws")
-	now := time.Unix(1000, 0)
-	f := &Finder{now: func() time.Time { return now }}
-	protects := func(name string) bool {
-		return slices.Contains(f.Find([]*sandbox.Root{root}, sandbox.Forbidden{}).Protected, w.at(name))
-	}
-	protects("ws/.envrc")
-	w.repository("ws/deep/late/.git", "")
-	w.repository("ws/cloned/.git", "")
-	w.repository("ws/deep/noted/.git", "")
-	w.repository("ws/bare", "")
-	f.Note([]string{w.at("ws/deep/noted/.git"), w.at("ws/bare/HEAD"), w.at("ws/.git"), w.at("away/.git")})
-	if protects("ws/deep/late/.git/config") || !protects("ws/deep/noted/.git/config") || !protects("ws/bare/config") {
-		t.Error("the workspace was walked again at once, or what was noted is not protected")
-	}
-	if !protects("ws/cloned/.git/config") {
-		t.Error("a repository that was cloned into the workspace is not protected at once")
-	}
-	now = now.Add(walkHolds + time.Second)
-	if !protects("ws/deep/late/.git/config") {
-		t.Error("the workspace is not walked again")
-	}
-}
-
 // What commands may take away of a repository is no sign that it is none: they
 // could bring it back in the run in which nothing of it is protected. Another run
 // may cover what is absent meanwhile.
