@@ -79,6 +79,10 @@ var _ sandbox.Provider = (*Provider)(nil)
 // Name implements sandbox.Provider.
 func (p *Provider) Name() string { return sandbox.ProviderOpenSandbox }
 
+// Interaction implements sandbox.Provider: a command gets all of its input at the
+// start, and no terminal.
+func (p *Provider) Interaction() sandbox.Interaction { return sandbox.Interaction{} }
+
 // Probe implements sandbox.Provider.
 func (p *Provider) Probe(context.Context) sandbox.Report {
 	return sandbox.Report{Provider: p.Name(), Reason: "this version of confine does not have it yet"}
