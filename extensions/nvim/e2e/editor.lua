@@ -46,10 +46,10 @@ function Editor:ask(params)
         coroutine.resume(co, reply)
       end)
     end,
-    choose = function(self_, kind)
+    choose = function(question, kind)
       for _, option in ipairs(params.options) do
         if option.kind == kind then
-          return self_.answer({ outcome = { outcome = 'selected', optionId = option.optionId } })
+          return question.answer({ outcome = { outcome = 'selected', optionId = option.optionId } })
         end
       end
       error('the question has no option to ' .. kind)

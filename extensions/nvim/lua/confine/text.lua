@@ -1,0 +1,177 @@
+--- Text for the screen: what cannot be seen is written out, and long lines are
+--- cut to the window by us, so that a row says whether it is ours. Pure, but for
+--- asking Neovim how wide a character is drawn.
+local M = {}
+
+--- Ranges of characters that are not drawn, or that move their neighbours.
+--- The server escapes all of these; this is for a text that should hold none.
+local hidden = {
+  { 0x00, 0x1f },
+  { 0x7f, 0x9f },
+  { 0xad, 0xad },
+  { 0x034f, 0x034f },
+  { 0x061c, 0x061c },
+  { 0x115f, 0x1160 },
+  { 0x17b4, 0x17b5 },
+  { 0x180b, 0x180f },
+  { 0x200b, 0x200f },
+  { 0x2028, 0x202f },
+  { 0x2060, 0x206f },
+  { 0x2800, 0x2800 },
+  { 0x3164, 0x3164 },
+  { 0xfe00, 0xfe0f },
+  { 0xfeff, 0xfeff },
+  { 0xffa0, 0xffa0 },
+  { 0xfff0, 0xfffb },
+  { 0x1bca0, 0x1bca3 },
+  { 0x1d173, 0x1d17a },
+  { 0xd800, 0xdfff },
+  { 0xe0000, 0xe0fff },
+  { 0x110000, 0x7fffffff },
+}
+
+local short = { ['\n'] = '\\n', ['\r'] = '\\r', ['\t'] = '\\t' }
+
+---@param code integer
+local function is_hidden(code)
+  for _, range in ipairs(hidden) do
+    if code >= range[1] and code <= range[2] then
+      return true
+    end
+  end
+  return false
+end
+
+--- One valid character of text at i: its length in bytes and code, or nil.
+---@param text string
+---@param i integer
+---@return integer? length, integer? code
+local function character(text, i)
+  local lead = text:byte(i)
+  local length = lead < 0x80 and 1 or lead >= 0xf0 and 4 or lead >= 0xe0 and 3 or 2
+  if lead >= 0x80 and (lead < 0xc2 or lead > 0xf4) then
+    return nil
+  end
+  local code = length == 1 and lead or lead % 2 ^ (7 - length)
+  for k = i + 1, i + length - 1 do
+    local byte = text:byte(k)
+    if not byte or byte < 0x80 or byte > 0xbf then
+      return nil
+    end
+    code = code * 64 + byte % 64
+  end
+  if code < ({ 0, 0x80, 0x800, 0x10000 })[length] then
+    return nil
+  end
+  return length, code
+end
+
+--- text as one line in which every character can be seen.
+---@param text string
+---@return string
+function M.visible(text)
+  if not text:find('[^\32-\126]') then
+    return text
+  end
+  local out, i = {}, 1
+  while i <= #text do
+    local length, code = character(text, i)
+    if not length or not code then
+      out[#out + 1] = ('\\x%02x'):format(text:byte(i))
+      i = i + 1
+    else
+      local char = text:sub(i, i + length - 1)
+      out[#out + 1] = is_hidden(code) and (short[char] or ('\\u{%04X}'):format(code)) or char
+      i = i + length
+    end
+  end
+  return table.concat(out)
+end
+
+--- Cuts one line into rows of at most width cells; never fewer than one row.
+---@param line string
+---@param width integer cells, at least 2
+---@return string[]
+function M.rows(line, width)
+  if vim.fn.strdisplaywidth(line) <= width then
+    return { line }
+  end
+  local rows, row, used = {}, {}, 0
+  for _, char in ipairs(vim.fn.split(line, '\\zs')) do
+    local cells = vim.fn.strdisplaywidth(char)
+    if used + cells > width and used > 0 then
+      rows[#rows + 1], row, used = table.concat(row), {}, 0
+    end
+    row[#row + 1] = char
+    used = used + cells
+  end
+  rows[#rows + 1] = table.concat(row)
+  return rows
+end
+
+--- Cuts one line of prose between words where it can.
+---@param line string
+---@param width integer
+---@return string[]
+function M.prose(line, width)
+  local rows, row = {}, ''
+  for word in line:gmatch('%S+') do
+    local longer = row == '' and word or (row .. ' ' .. word)
+    if vim.fn.strdisplaywidth(longer) <= width then
+      row = longer
+    else
+      if row ~= '' then
+        rows[#rows + 1] = row
+      end
+      local pieces = M.rows(word, width)
+      row = table.remove(pieces)
+      vim.list_extend(rows, pieces)
+    end
+  end
+  rows[#rows + 1] = row
+  return rows
+end
+
+--- The start and the end of a line that is longer than width cells.
+---@param line string
+---@param width integer
+---@return string
+function M.short(line, width)
+  if vim.fn.strdisplaywidth(line) <= width then
+    return line
+  end
+  local chars = vim.fn.split(line, '\\zs')
+  local half = math.floor((width - 1) / 2)
+  local head, tail, used = {}, {}, 0
+  for i = 1, #chars do
+    local cells = vim.fn.strdisplaywidth(chars[i])
+    if used + cells > half then
+      break
+    end
+    head[#head + 1], used = chars[i], used + cells
+  end
+  used = 0
+  for i = #chars, 1, -1 do
+    local cells = vim.fn.strdisplaywidth(chars[i])
+    if used + cells > half then
+      break
+    end
+    table.insert(tail, 1, chars[i])
+    used = used + cells
+  end
+  return table.concat(head) .. '…' .. table.concat(tail)
+end
+
+--- Milliseconds in words.
+---@param ms number
+---@return string
+function M.duration(ms)
+  if ms < 1000 then
+    return ('%d ms'):format(ms)
+  elseif ms < 60000 then
+    return ('%.1f s'):format(ms / 1000)
+  end
+  return ('%d min %d s'):format(math.floor(ms / 60000), math.floor(ms / 1000) % 60)
+end
+
+return M

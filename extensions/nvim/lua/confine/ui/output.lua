@@ -1,0 +1,197 @@
+--- The window with the output of a run, while it comes. What a command prints
+--- can do nothing here but be read.
+local M = {}
+
+local ansi = require('confine.ansi')
+local runs = require('confine.runs')
+local text = require('confine.text')
+local window = require('confine.ui.window')
+
+--- Lines that are shown at most, and milliseconds between two drawings.
+local most_lines = 10000
+local interval = 50
+
+---@class confine.OutputView
+---@field run confine.Run
+---@field buf integer
+---@field filters table<confine.Stream, fun(bytes: string): string>
+---@field partial string the last line, as long as it is not ended
+---@field waiting confine.Piece[] not drawn yet
+---@field drawing boolean a drawing is planned
+---@field closed boolean the end is drawn
+
+---@type table<string, confine.OutputView>
+local views = {}
+local namespace = vim.api.nvim_create_namespace('confine.output')
+
+--- A line of output as it is shown: what follows the last carriage return, with
+--- tabs as they are.
+---@param line string
+local function shown(line)
+  line = line:gsub('\r+$', ''):gsub('^.*\r', '')
+  return table.concat(vim.tbl_map(text.visible, vim.split(line, '\t', { plain = true })), '\t')
+end
+
+---@param view confine.OutputView
+local function at_end(view)
+  local wins = {}
+  local last = vim.api.nvim_buf_line_count(view.buf)
+  for _, win in ipairs(vim.fn.win_findbuf(view.buf)) do
+    if vim.api.nvim_win_get_cursor(win)[1] >= last then
+      wins[#wins + 1] = win
+    end
+  end
+  return function()
+    local count = vim.api.nvim_buf_line_count(view.buf)
+    for _, win in ipairs(wins) do
+      vim.api.nvim_win_set_cursor(win, { count, 0 })
+    end
+  end
+end
+
+---@param view confine.OutputView
+---@param bytes string
+local function append(view, bytes)
+  if bytes == '' then
+    return
+  end
+  local lines = vim.split(view.partial .. bytes, '\n', { plain = true })
+  view.partial = lines[#lines]:sub(-65536)
+  local out = vim.tbl_map(shown, lines)
+  window.set_lines(view.buf, -2, -1, out)
+  local over = vim.api.nvim_buf_line_count(view.buf) - most_lines
+  if over > 0 then
+    window.set_lines(view.buf, 1, over + 2, { ('[%d lines are not shown any more]'):format(over + 1) })
+  end
+end
+
+---@param view confine.OutputView
+local function close(view)
+  view.closed = true
+  -- An empty last line is where the next one would have begun.
+  local first = vim.api.nvim_buf_line_count(view.buf) - (view.partial == '' and 1 or 0)
+  view.partial = ''
+  local rows = require('confine.ui.summary').rows(view.run)
+  window.set_lines(
+    view.buf,
+    first,
+    -1,
+    vim.tbl_map(function(row)
+      return row.text
+    end, rows)
+  )
+  for i, row in ipairs(rows) do
+    if row.group then
+      vim.api.nvim_buf_set_extmark(view.buf, namespace, first + i - 1, 0, { end_row = first + i - 1, end_col = #row.text, hl_group = row.group })
+    end
+  end
+end
+
+---@param view confine.OutputView
+local function draw(view)
+  view.drawing = false
+  if not vim.api.nvim_buf_is_valid(view.buf) then
+    return
+  end
+  local follow = at_end(view)
+  local pieces = view.waiting
+  view.waiting = {}
+  local parts = {}
+  for _, piece in ipairs(pieces) do
+    parts[#parts + 1] = view.filters[piece.stream](piece.bytes)
+  end
+  append(view, table.concat(parts))
+  if runs.ended(view.run) and not view.closed then
+    close(view)
+  end
+  follow()
+end
+
+---@param view confine.OutputView
+local function plan(view)
+  if not view.drawing then
+    view.drawing = true
+    vim.defer_fn(function()
+      draw(view)
+    end, interval)
+  end
+end
+
+---@param run confine.Run
+---@return confine.OutputView
+local function make(run)
+  require('confine.ui.highlight').define()
+  local buf = window.buffer('confine://' .. run.id)
+  ---@type confine.OutputView
+  local view = {
+    run = run,
+    buf = buf,
+    filters = { stdout = ansi.for_text(), stderr = ansi.for_text() },
+    partial = '',
+    waiting = {},
+    drawing = false,
+    closed = false,
+  }
+  local head = '$ ' .. run.command
+  window.set_lines(buf, 0, -1, { head, '' })
+  vim.api.nvim_buf_set_extmark(buf, namespace, 0, 0, { end_row = 0, end_col = #head, hl_group = 'ConfineTitle' })
+  if run.missing > 0 then
+    view.waiting[1] = { stream = 'stdout', bytes = ('[%d bytes before this are not kept]\n'):format(run.missing) }
+  end
+  for _, piece in ipairs(run.pieces) do
+    view.waiting[#view.waiting + 1] = { stream = piece.stream, bytes = piece.bytes }
+  end
+  local stop = runs.listen(function(changed, piece)
+    if changed == run then
+      if piece then
+        view.waiting[#view.waiting + 1] = piece
+      end
+      plan(view)
+    end
+  end)
+  vim.api.nvim_create_autocmd('BufWipeout', {
+    buffer = buf,
+    once = true,
+    callback = function()
+      stop()
+      views[run.id] = nil
+    end,
+  })
+  window.map(buf, 'q', 'close', function()
+    vim.cmd.close()
+  end)
+  window.map(buf, 'x', 'end the command', function()
+    if not runs.ended(run) then
+      require('confine.client').kill(run)
+    end
+  end)
+  window.map(buf, 'e', 'ask for what was refused', function()
+    require('confine.commands').escalate({ run.id })
+  end)
+  draw(view)
+  return view
+end
+
+--- Opens the window of a run.
+---@param run confine.Run
+---@param focus boolean? whether to move there
+function M.open(run, focus)
+  local view = views[run.id]
+  if not view then
+    view = make(run)
+    views[run.id] = view
+  end
+  -- One window for output: the run that is opened last is in it.
+  for id, other in pairs(views) do
+    local win = id ~= run.id and vim.fn.bufwinid(other.buf) or -1
+    if win ~= -1 then
+      vim.wo[win].winfixbuf = false
+      vim.api.nvim_win_set_buf(win, view.buf)
+      vim.wo[win].winfixbuf = true
+    end
+  end
+  local win = window.split(view.buf, focus or false)
+  vim.api.nvim_win_set_cursor(win, { vim.api.nvim_buf_line_count(view.buf), 0 })
+end
+
+return M

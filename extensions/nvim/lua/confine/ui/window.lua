@@ -1,0 +1,64 @@
+--- Windows of the plugin's own for lists and output: a split below, a buffer
+--- that nothing can be typed into.
+local M = {}
+
+--- A buffer for text that others wrote: no modelines, no file type, no undo.
+---@param name string
+---@return integer
+function M.buffer(name)
+  local buf = vim.api.nvim_create_buf(false, true)
+  local bo = vim.bo[buf]
+  bo.buftype, bo.bufhidden, bo.swapfile, bo.modeline, bo.undolevels, bo.modifiable = 'nofile', 'wipe', false, false, -1, false
+  pcall(vim.api.nvim_buf_set_name, buf, name)
+  return buf
+end
+
+--- Replaces lines of such a buffer.
+---@param buf integer
+---@param first integer
+---@param last integer
+---@param lines string[]
+function M.set_lines(buf, first, last, lines)
+  vim.bo[buf].modifiable = true
+  vim.api.nvim_buf_set_lines(buf, first, last, false, lines)
+  vim.bo[buf].modifiable = false
+end
+
+--- Shows a buffer in a split below, or finds the window that shows it.
+---@param buf integer
+---@param focus boolean
+---@return integer win
+function M.split(buf, focus)
+  local win = vim.fn.bufwinid(buf)
+  if win == -1 then
+    win = vim.api.nvim_open_win(buf, false, { split = 'below', win = -1, height = require('confine.config').current.height })
+    for name, value in pairs({
+      number = false,
+      relativenumber = false,
+      list = false,
+      spell = false,
+      foldenable = false,
+      conceallevel = 0,
+      signcolumn = 'no',
+      wrap = true,
+      winfixheight = true,
+      winfixbuf = true,
+    }) do
+      vim.api.nvim_set_option_value(name, value, { scope = 'local', win = win })
+    end
+  end
+  if focus then
+    vim.api.nvim_set_current_win(win)
+  end
+  return win
+end
+
+---@param buf integer
+---@param key string
+---@param what string
+---@param fn fun()
+function M.map(buf, key, what, fn)
+  vim.keymap.set('n', key, fn, { buffer = buf, nowait = true, silent = true, desc = 'confine: ' .. what })
+end
+
+return M
