@@ -28,8 +28,14 @@ func TestDeny(t *testing.T) {
 			},
 			[]string{"git status", "git commit -m push", "echo git push", "git pushx", "mygit push", "grep -r 'git push' .", "# git push", "echo 'git push'", "git stash push", "ls push", "env -u git ls", "xargs -I git echo push", "git log --grep push", "cat <<'E'\ngit push\nE", "python3 push.py", `git commit -m "$MSG"`, "ls $X", "echo $X", "go test ./..."},
 		},
-		{"rm -rf", []string{"rm -rf /", "rm -fr x", "rm -r -f x", "rm x -rf", "rm -rvf x", "sudo rm -rf x"}, []string{"rm x", "rm -r x", "rm -f x", "ls -rf"}},
-		{"git push --force", []string{"git push --force", "git push origin --force", "git push --forc x", "git -C a push --force=x"}, []string{"git push", "git push -n", "git commit --force"}},
+		{"rm -rf", []string{"rm -rf /", "rm -fr x", "rm -r -f x", "rm x -rf", "rm -rvf x", "sudo rm -rf x", "rm --recursive --force x", "rm x --force -R", "rm --rec -f x", "rm -vR x --for", "find . -exec rm --force --recursive {} +"}, []string{"rm x", "rm -r x", "rm -f x", "rm -R x", "rm --recursive x", "rm --force ./-r", "ls -rf"}},
+		{"rm --recursive", []string{"rm -r x", "rm -fR x", "rm --recursive x"}, []string{"rm -f x", "rm recursive", "cp -r x y"}},
+		{"chmod -R", []string{"chmod -R a+w x", "chmod --recursive a+w x"}, []string{"chmod -r x", "chmod +x y"}},
+		{"git push --force", []string{"git push --force", "git push origin --force", "git push --forc x", "git -C a push --force=x",
+			"git push -f", "git push origin main -uf", "git -C a push -vf", "git push origin +main", "git push origin +$B"}, []string{"git push", "git push -n", "git push origin a+b", "git commit --force", "git commit -f", "git fetch -f"}},
+		{"git push -f", []string{"git push --force", "git push -f", "git push origin +a:b"}, []string{"git push", "git push --follow-tags"}},
+		{"docker system prune --all", []string{"docker system prune -a", "docker system prune -fa"}, []string{"docker system prune -f", "docker ps -a"}},
+		{"curl --upload-file", []string{"curl -T x u", "curl -sT x u"}, []string{"curl -s u"}},
 		{"/usr/bin/curl", []string{"curl x", "/bin/curl x"}, []string{"wget x"}},
 		{"find -delete", []string{"find . -delete"}, []string{"find . -type d -empty -level"}},
 	} {
@@ -58,6 +64,34 @@ func TestDoubt(t *testing.T) {
 		v := judge(script, rule(Deny, "git push"))
 		if v.Decision != Ask && v.Decision != Deny || v.Rule == nil {
 			t.Errorf("%.60q: %q (%s)", script, v.Decision, v.Why)
+		}
+	}
+}
+
+// So are options, by any of their names.
+func TestDoubtOfOptions(t *testing.T) {
+	for denied, scripts := range map[string][]string{
+		"rm -rf":           {"rm $X y", "rm -r $X", `rm -f "$X"`, "rm --recursive -$X", "rm -{r,f} x"},
+		"git push --force": {"git push $X", `git push "$X"`, `git push -u"$X" a`},
+	} {
+		for _, script := range scripts {
+			if v := judge(script, rule(Deny, denied)); v.Decision != Ask {
+				t.Errorf("%s: %q (%s)", script, v.Decision, v.Why)
+			}
+		}
+	}
+}
+
+// An allow rule means what it says and no other name of it.
+func TestAllowKnowsNoSynonyms(t *testing.T) {
+	for allowed, scripts := range map[string][]string{
+		"rm -r x":            {"rm --recursive x", "rm -R x"},
+		"git push -n origin": {"git push --dry-run origin"},
+	} {
+		for _, script := range scripts {
+			if v := judge(script, rule(Allow, allowed)); v.Decision != "" {
+				t.Errorf("%s: %q (%s)", script, v.Decision, v.Why)
+			}
 		}
 	}
 }

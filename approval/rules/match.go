@@ -43,13 +43,17 @@ func (r Rule) meets(words []word) answer {
 		return no
 	}
 	result := certain
-	var operands []string
+	var options, operands []string
 	for _, w := range rest {
 		if len(w) > 1 && w[0] == '-' {
-			result = min(result, hasOption(words[1:], w))
+			options = append(options, w)
 		} else {
 			operands = append(operands, w)
 		}
+	}
+	same := synonymsOf(name.base(), operands)
+	for _, w := range options {
+		result = min(result, same.find(words[1:], w))
 	}
 	return min(result, hasOperands(words[1:], operands))
 }
@@ -96,39 +100,6 @@ func hasOperands(args []word, wanted []string) answer {
 		starts = next
 	}
 	return result
-}
-
-// hasOption looks for an option anywhere among the arguments: --force also as
-// --force=x and shortened, -rf also as -r -f and among others.
-func hasOption(args []word, option string) answer {
-	letters, short := option[1:], len(option) <= 4 && option[1] != '-'
-	found := no
-	for _, arg := range args {
-		switch {
-		case !arg.known && (arg.couldBe(option) || arg.option()):
-			found = max(found, possible)
-		case arg.text == option, !short && sameLong(arg.text, option):
-			return certain
-		case short && arg.option() && arg.text[1] != '-':
-			letters = strings.Map(func(r rune) rune {
-				if strings.ContainsRune(arg.text, r) {
-					return -1
-				}
-				return r
-			}, letters)
-		}
-	}
-	if short && letters == "" {
-		return certain
-	}
-	return found
-}
-
-// sameLong reports whether an argument is a long option, perhaps shortened or with
-// a value.
-func sameLong(arg, option string) bool {
-	name, _, _ := strings.Cut(arg, "=")
-	return len(name) > 3 && strings.HasPrefix(name, "--") && strings.HasPrefix(option, name)
 }
 
 // covers reports whether an allow rule is about a command of literal words: it
