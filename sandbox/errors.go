@@ -17,6 +17,7 @@ type UnavailableError struct {
 	Detail   string   // what failed, in one line; empty if no provider is usable at all
 	Remedies []string // what the person can do, best first
 	Started  bool     // the sandbox broke after the command had begun
+	Unsure   bool     // of Started: it may have begun, and nobody can tell
 
 	// Lacking means that this host has nothing that confines, whatever commands do
 	// and however busy it is. A failure that a command may have brought about, or
@@ -29,6 +30,8 @@ type UnavailableError struct {
 func (e *UnavailableError) Error() string {
 	msg := fmt.Sprintf("sandbox mode %q is requested but no sandbox backend is usable on this host; refusing to run the command unconfined. Install bubblewrap or run a Landlock-enforcing kernel (Linux), ensure sandbox-exec is usable (macOS) — Windows has no confinement backend yet — or switch the consumer to danger-full-access.", string(e.Mode))
 	switch {
+	case e.Unsure:
+		msg += " Runner failure: whether the command began is not known, and what it did then stays done: " + e.Detail
 	case e.Started:
 		msg += " Runner failure: the command had begun, and what it did until then stays done: " + e.Detail
 	case e.Detail != "":

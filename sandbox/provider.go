@@ -143,6 +143,10 @@ type Result struct {
 	Denied    bool // the sandbox refused something that made a difference as far as known
 	Denials   []Denial
 
+	// Missing says why part of the output did not come; empty if all did. What came
+	// is right, and so is how the command ended.
+	Missing string
+
 	// Observation says how far the refusals of this run were seen.
 	Observation Observation
 }

@@ -2,79 +2,49 @@ package opensandbox
 
 import (
 	"context"
-	"log/slog"
-	"time"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
 
 	"github.com/confine-dev/confine/sandbox"
 )
 
-// The interfaces of a service, as the settings spell them.
-const (
-	APILifecycle = "lifecycle" // sandboxes and execd
-	APIRun       = "run"       // one call per command
-)
+// Provider runs commands in one service. It is safe for concurrent use.
+type Provider struct {
+	config Config
+	*service
+	base      *url.URL
+	lifecycle *lifecycle
+	journal   *journal
 
-// What a remote sandbox has of the workspace, as the settings spell it.
-const (
-	WorkspaceNone   = "none"   // an empty folder in its place
-	WorkspaceUpload = "upload" // a copy, made once per remote sandbox
-	WorkspaceMount  = "mount"  // the folder itself, of a service on the same host
-)
+	ctx     context.Context // until Close
+	cancel  context.CancelFunc
+	working sync.WaitGroup // runs, and what goes on besides
+	swept   sync.Once
 
-// How output comes, as the settings spell it.
-const (
-	OutputLines = "lines" // stdout and stderr apart, cut into lines
-	OutputBytes = "bytes" // every byte, stdout and stderr as one stream
-)
+	mu    sync.Mutex // guards what follows
+	slots map[place]*slot
+	runs  map[*run]string // with their sessions; of the one-call interface only
 
-// Config says which service is used and how.
-type Config struct {
-	URL    string // of the service, without /v1; http or https
-	APIKey string // empty: none is sent
-	API    string // APILifecycle if empty
-
-	Image     string // container image of a sandbox; DefaultImage if empty
-	CPU       string // as the service spells it, such as 2 or 500m; DefaultCPU if empty
-	Memory    int64  // bytes; 0 is DefaultMemory
-	Workspace string // WorkspaceNone if empty
-	Output    string // OutputLines if empty
-
-	UploadSize int64    // the most that is uploaded, in bytes; 0 is DefaultUploadSize
-	UploadSkip []string // names of files and folders, or paths below a root, that are not uploaded
-
-	// PlainHTTP are host names that may be reached without TLS, besides loopback.
-	PlainHTTP []string
-
-	// Lifetime is how long a remote sandbox stays when nothing renews it; at least
-	// a minute, 0 is DefaultLifetime.
-	Lifetime time.Duration
-
-	StateDir string       // where sandboxes are noted until they are deleted; empty: nowhere
-	Log      *slog.Logger // nil discards
-
-	// Timing, for tests; 0 is a default for each.
-	Renew    time.Duration // how often a sandbox is renewed; a third of Lifetime
-	Poll     time.Duration // between two looks at something that goes on
-	Retry    time.Duration // before the first retry; doubled for each further one
-	Patience time.Duration // how long an answer, the start of a sandbox or the end of a command is waited for
+	probing sync.Mutex      // held while the service is tried
+	report  *sandbox.Report // guarded by mu: the last, if it was good
 }
 
-// Defaults of Config.
-const (
-	DefaultImage      = "ubuntu:24.04"
-	DefaultCPU        = "2"
-	DefaultMemory     = 4 << 30
-	DefaultUploadSize = 256 << 20
-	DefaultLifetime   = 10 * time.Minute
-)
-
-// Provider runs commands in one service.
-type Provider struct{ config Config }
+var _ sandbox.Provider = (*Provider)(nil)
 
 // New checks the configuration. It reaches nothing. Its errors say what to set.
-func New(c Config) (*Provider, error) { return &Provider{config: c}, nil }
-
-var _ sandbox.Provider = (*Provider)(nil)
+func New(c Config) (*Provider, error) {
+	c, base, err := c.complete()
+	if err != nil {
+		return nil, err
+	}
+	s := newService(c)
+	p := &Provider{config: c, service: s, base: base, lifecycle: newLifecycle(s, base), journal: newJournal(c.StateDir, base.String(), c.Lifetime),
+		slots: map[place]*slot{}, runs: map[*run]string{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p, nil
+}
 
 // Name implements sandbox.Provider.
 func (p *Provider) Name() string { return sandbox.ProviderOpenSandbox }
@@ -83,18 +53,103 @@ func (p *Provider) Name() string { return sandbox.ProviderOpenSandbox }
 // start, and no terminal.
 func (p *Provider) Interaction() sandbox.Interaction { return sandbox.Interaction{} }
 
-// Probe implements sandbox.Provider.
-func (p *Provider) Probe(context.Context) sandbox.Report {
-	return sandbox.Report{Provider: p.Name(), Reason: "this version of confine does not have it yet"}
+// Start implements sandbox.Provider. The first command of a session waits until its
+// remote sandbox is there. Once a command may have reached the service ctx does not
+// stop the start any more: it can be ended only when it is known.
+func (p *Provider) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
+	if err := checkSpec(ctx, spec); err != nil {
+		return nil, err
+	}
+	if !p.enter() {
+		return nil, errClosed
+	}
+	defer p.working.Done()
+	text, err := script(ctx, spec, p.config.Patience)
+	if err != nil {
+		return nil, err
+	}
+	if p.config.API == APIRun {
+		return p.startCall(ctx, spec, text)
+	}
+	r, err := p.remote(ctx, spec)
+	if err != nil {
+		p.doubt(err)
+		return nil, err
+	}
+	process, err := p.begin(r, spec, text)
+	if err != nil {
+		p.doubt(err)
+		return nil, err
+	}
+	return process, nil
 }
 
-// Start implements sandbox.Provider.
-func (p *Provider) Start(_ context.Context, spec sandbox.Spec) (sandbox.Process, error) {
-	return nil, &sandbox.UnavailableError{Mode: spec.Policy.Mode, Detail: "provider opensandbox: this version of confine does not have it yet"}
+// enter adds to those that Close waits for; false if it was called.
+func (p *Provider) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx.Err() != nil {
+		return false
+	}
+	p.working.Add(1)
+	return true
 }
 
-// CloseSession implements sandbox.Provider.
-func (p *Provider) CloseSession(string) {}
+// doubt forgets what is known of the service when it fails.
+func (p *Provider) doubt(err error) {
+	if _, failed := errors.AsType[*sandbox.UnavailableError](err); !failed {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.report = nil
+}
 
-// Close implements sandbox.Provider.
-func (p *Provider) Close() error { return nil }
+// CloseSession implements sandbox.Provider: the remote sandboxes of the session are
+// deleted, and what runs in them ends. It takes no longer than a service may.
+func (p *Provider) CloseSession(session string) {
+	p.end(func(of string) bool { return of == session })
+}
+
+func (p *Provider) end(chosen func(session string) bool) {
+	p.mu.Lock()
+	var ending []*slot
+	for at, s := range p.slots {
+		if chosen(at.session) {
+			ending = append(ending, s)
+			delete(p.slots, at)
+		}
+	}
+	var runs []*run
+	for r, session := range p.runs {
+		if chosen(session) {
+			runs = append(runs, r)
+		}
+	}
+	p.mu.Unlock()
+	var waiting sync.WaitGroup
+	for _, s := range ending {
+		waiting.Go(s.close)
+	}
+	for _, r := range runs {
+		r.Cancel()
+		waiting.Go(func() { <-r.done })
+	}
+	waiting.Wait()
+}
+
+// Close implements sandbox.Provider. The error says that a remote sandbox may be left,
+// which then ends by itself, or is deleted by the next server.
+func (p *Provider) Close() error {
+	p.mu.Lock()
+	p.cancel() // no slot is made any more
+	p.mu.Unlock()
+	p.end(func(string) bool { return true })
+	p.working.Wait()
+	p.settle()
+	p.service.close()
+	if left := p.journal.close(); left > 0 {
+		return fmt.Errorf("%d remote sandboxes at %s may be left; they end within %v, or are deleted when confine uses the service next", left, p.base.Host, p.config.Lifetime)
+	}
+	return nil
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package opensandbox
+
+const openFlags = 0
