@@ -2,14 +2,16 @@ package main
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestSeedTable: docs/seeds.md names tests and files that are there, and every row
-// that is not open names a test or script that shows it.
+// TestSeedTable: docs/seeds.md names tests and files that are there, each of them one,
+// and every row that is not open names a test or script that shows it.
 func TestSeedTable(t *testing.T) {
 	top := repositoryTop(t)
 	data, err := os.ReadFile(filepath.Join(top, "docs/seeds.md"))
@@ -38,11 +40,11 @@ func TestSeedTable(t *testing.T) {
 
 var (
 	quoted   = regexp.MustCompile("`([^`]+)`")
-	testName = regexp.MustCompile(`^Test[A-Z]\w*$`)
+	testName = regexp.MustCompile(`^(?:(\w+)\.)?(Test[A-Z]\w*)$`)
 	isPath   = regexp.MustCompile(`^[.a-z][\w.-]*(/[\w.-]+)+$`)
 )
 
-func rowFaults(top string, tests map[string]bool, state, here, shown string) (faults []string) {
+func rowFaults(top string, tests map[string][]string, state, here, shown string) (faults []string) {
 	if state != "met" && state != "differs" && state != "open" {
 		faults = append(faults, "the state is "+state)
 	}
@@ -52,8 +54,12 @@ func rowFaults(top string, tests map[string]bool, state, here, shown string) (fa
 			switch name := match[1]; {
 			case testName.MatchString(name):
 				proofs++
-				if !tests[name] {
+				parts := testName.FindStringSubmatch(name)
+				switch in := tests[parts[2]]; {
+				case len(in) == 0, parts[1] != "" && !slices.Contains(in, parts[1]):
 					faults = append(faults, "there is no test "+name)
+				case parts[1] == "" && len(in) > 1:
+					faults = append(faults, "there is a test "+name+" in each of "+strings.Join(in, ", ")+": name the package, as in "+in[0]+"."+name)
 				}
 			case isPath.MatchString(name):
 				if strings.Contains(name, "testdata/script/") || strings.HasPrefix(name, ".ci/") {
@@ -71,10 +77,11 @@ func rowFaults(top string, tests map[string]bool, state, here, shown string) (fa
 	return faults
 }
 
-// testNames are the names of all Go tests of the repository.
-func testNames(t *testing.T, top string) map[string]bool {
+// testNames are the names of all Go tests of the repository, with the last parts of
+// the paths of the packages that have one of that name.
+func testNames(t *testing.T, top string) map[string][]string {
 	t.Helper()
-	names := map[string]bool{}
+	names := map[string][]string{}
 	declared := regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(t \*testing\.T\)`)
 	for _, file := range sourceFiles(t) {
 		if !file.test {
@@ -85,7 +92,9 @@ func testNames(t *testing.T, top string) map[string]bool {
 			t.Fatal(err)
 		}
 		for _, match := range declared.FindAllStringSubmatch(string(data), -1) {
-			names[match[1]] = true
+			if pkg := path.Base(file.pkg); !slices.Contains(names[match[1]], pkg) { // systems have tests of one name
+				names[match[1]] = append(names[match[1]], pkg)
+			}
 		}
 	}
 	return names
@@ -93,13 +102,16 @@ func testNames(t *testing.T, top string) map[string]bool {
 
 // TestSeedRows shows that the rule above can fail.
 func TestSeedRows(t *testing.T) {
-	top, tests := repositoryTop(t), map[string]bool{"TestThere": true}
+	top, tests := repositoryTop(t), map[string][]string{"TestThere": {"one"}, "TestTwice": {"one", "two"}}
 	for row, want := range map[[3]string]int{
 		{"met", "`sandbox/mode.go`", "`TestThere`"}:          0,
 		{"open", "–", "–"}:                                   0,
 		{"met", "`sandbox/mode.go`", "–"}:                    1,
 		{"met", "`sandbox/no.go`", "`TestThere`"}:            1,
 		{"met", "", "`TestThere`, `TestGone`"}:               1,
+		{"met", "", "`one.TestThere`, `two.TestTwice`"}:      0,
+		{"met", "", "`TestTwice`"}:                           1,
+		{"met", "", "`two.TestThere`"}:                       1,
 		{"done", "", "`TestThere`"}:                          1,
 		{"differs", "", "`.ci/peer/checks_process.py`"}:      0,
 		{"open", "`cmd/confine/testdata/script/no.txt`", ""}: 1,
