@@ -87,6 +87,32 @@ hasty_binary() {
   (cd "$top" && CGO_ENABLED=0 go build -overlay "$work/overlay.json" -o "$CONFINE_HASTY_BIN" ./cmd/confine)
 }
 
+# extension_copy: sets extension, a copy of VS Code's extension that can be built
+# with the packages that were fetched, so that the checkout stays as it is.
+extension_copy() {
+  extension=$work/vscode/extensions/vscode
+  [ ! -d "$extension" ] || return 0
+  [ -d "$cache/vscode/node_modules" ] || skip "npm packages are missing; run bash .ci/setup"
+  mkdir -p "$extension"
+  cp "$top/LICENSE" "$work/vscode/"
+  (cd "$top/extensions/vscode" && git ls-files -co --exclude-standard -z | tar -c --null -T -) | tar -x -C "$extension"
+  ln -s "$cache/vscode/node_modules" "$extension/node_modules"
+}
+
+# extension_packages: sets CONFINE_VSIX, the extension for this machine with the
+# program under test inside, and PROBE_VSIX, another one that does what tests say.
+extension_packages() {
+  local platform
+  case $(uname -m) in aarch64) platform=linux-arm64 ;; *) platform=linux-x64 ;; esac
+  export CONFINE_VSIX=$work/confine.vsix PROBE_VSIX=$work/probe.vsix
+  [ ! -f "$PROBE_VSIX" ] || return 0
+  binary
+  extension_copy
+  (cd "$extension" && node scripts/package.mjs --out "$work/packages" --program "$CONFINE_BIN" "$platform")
+  mv "$work/packages/confine-$platform-"*.vsix "$CONFINE_VSIX"
+  (cd "$extension/e2e/code/probe" && node "$extension/node_modules/@vscode/vsce/vsce" package --no-dependencies --allow-missing-repository --skip-license --out "$PROBE_VSIX")
+}
+
 # plain_home FOLDER: makes a home for as_plain.
 plain_home() {
   mkdir -p "$1/tmp" "$1/gocache"

@@ -1,0 +1,51 @@
+// The extension in a real VS Code, used as a person would: everything that is
+// clicked and typed goes through the browser, and what came of it is looked up
+// on the disk and in the server's own record. Started by .ci/story code.
+//
+// usage: main.mjs [CHAPTER...]   words that begin a chapter's title; default: all
+import fs from 'node:fs';
+import path from 'node:path';
+import { Code } from './workbench.mjs';
+import * as facts from './facts.mjs';
+
+const folder = fs.mkdtempSync(path.join(path.dirname(facts.workspace), 'code-'));
+const wanted = process.argv.slice(2);
+const started = Date.now();
+let passed = 0;
+const failures = [];
+let screen; // the window that a failing chapter is shown of
+
+// chapter tells one part of the story; on failure the screen is kept where CODE_FAILURES says.
+async function chapter(title, tell) {
+  if (wanted.length > 0 && !wanted.some((word) => title.startsWith(word))) return;
+  const began = Date.now();
+  try {
+    await tell();
+    passed++;
+    console.log(`ok   ${title} (${Date.now() - began} ms)`);
+  } catch (error) {
+    failures.push(title);
+    console.log(`FAIL ${title}\n${error.stack}`);
+    if (process.env.CODE_FAILURES) await screen?.screenshot(path.join(process.env.CODE_FAILURES, `${failures.length}.png`)).catch(() => {});
+  }
+}
+
+const code = await Code.start(folder, {
+  settings: { 'security.workspace.trust.enabled': false },
+  extensions: [facts.vsix, process.env.PROBE_VSIX],
+});
+console.log(`VS Code runs (${Date.now() - started} ms)`);
+try {
+  const window = screen = await code.window(facts.workspace);
+  console.log(`the window is open (${Date.now() - started} ms)`);
+  await chapter('activation', async () => {
+    console.log(await window.ask('extension'));
+    await window.statusBar.getByText('workspace-write').waitFor();
+  });
+} finally {
+  await code.stop();
+  if (failures.length > 0) console.log(code.log());
+  fs.rmSync(folder, { recursive: true, force: true });
+}
+console.log(`${passed} passed, ${failures.length} failed`);
+process.exitCode = failures.length > 0 ? 1 : 0;
