@@ -50,6 +50,7 @@ const (
 	ProgramNotExecutable StartErrorKind = "PROGRAM_NOT_EXECUTABLE"
 	BadWorkingDirectory  StartErrorKind = "BAD_WORKING_DIRECTORY"
 	ArgumentListTooLong  StartErrorKind = "ARGUMENT_LIST_TOO_LONG"
+	NoTerminal           StartErrorKind = "NO_TERMINAL"
 )
 
 // StartError says that the command itself could not begin: the sandbox was
@@ -73,6 +74,8 @@ func (e *StartError) Error() string {
 		return fmt.Sprintf("working directory %q cannot be used (%v): give an existing folder", e.Path, e.Err)
 	case ArgumentListTooLong:
 		return fmt.Sprintf("the arguments and environment of %q are too long for the system: put them in a file", e.Path)
+	case NoTerminal:
+		return fmt.Sprintf("the command got no terminal from %q (%v): end other programs that have one, or leave pty out and the command gets pipes", e.Path, e.Err)
 	}
 	return fmt.Sprintf("starting %q: %v", e.Path, e.Err)
 }

@@ -43,7 +43,6 @@ var layers = [][]string{
 // owners gives every third-party module the packages that may import it. A
 // module is replaced, audited or upgraded in one place.
 var owners = map[string][]string{
-	"github.com/creack/pty":               {"sandbox/local"},
 	"github.com/elastic/go-seccomp-bpf":   {"sandbox/landlock"},
 	"github.com/fsnotify/fsnotify":        {"cmd/confine/config"},
 	"github.com/landlock-lsm/go-landlock": {"sandbox/landlock"},

@@ -76,7 +76,7 @@ var (
 	optionKinds   = []approval.OptionKind{approval.AllowOnce, approval.AllowAlways, approval.RejectOnce, approval.RejectAlways}
 	outcomes      = []approval.Outcome{approval.AllowedOnce, approval.AllowedSession, approval.AllowedAlways, approval.Rejected, approval.Cancelled, approval.TimedOut, approval.Unavailable}
 	deciders      = []approval.By{approval.ByLimits, approval.ByPolicy, approval.ByMemory, approval.ByGrant, approval.ByPerson, approval.ByDefault}
-	startFailures = []sandbox.StartErrorKind{sandbox.ProgramNotFound, sandbox.ProgramNotExecutable, sandbox.BadWorkingDirectory, sandbox.ArgumentListTooLong}
+	startFailures = []sandbox.StartErrorKind{sandbox.ProgramNotFound, sandbox.ProgramNotExecutable, sandbox.BadWorkingDirectory, sandbox.ArgumentListTooLong, sandbox.NoTerminal}
 	failures      = append(names(startFailures), FailureSandboxUnavailable, FailureTooManyRuns, FailureTooManySessions, FailureGrantChanged, FailureSettings, FailureSettingsChanged, FailureInputClosed, FailureNotRecorded, "SERVER_BUSY")
 	progressToken = map[string]any{"type": []string{"integer", "string"}}
 )

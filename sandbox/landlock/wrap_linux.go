@@ -82,6 +82,7 @@ func (w *Wrapper) outside(l *local.Launch, r local.Request) error {
 		l.Writable = append(l.Writable, root.Path)
 	}
 	l.Ruleset = rules.Create(&l.Prepare)
+	l.TerminalRights = uint64(restrict.OnFile & w.abi.Files)
 	refused := append(restrict.Refusals(), restrict.NoLimits()...)
 	if !r.Policy.Network {
 		refused = append(refused, restrict.NoInternet()...)
@@ -92,7 +93,8 @@ func (w *Wrapper) outside(l *local.Launch, r local.Request) error {
 }
 
 // outsideRules allow what a command needs where it sees the host's files. The
-// pseudoterminals of the host stay closed: they are other people's. Rules add
+// pseudoterminals of the host stay closed: they are other people's, save the one
+// that was made for the command. Rules add
 // up: nothing below an allowed folder can be taken out again, so that protected
 // paths can only be looked at after the run.
 func outsideRules(r local.Request) []restrict.Rule {

@@ -13,9 +13,10 @@ import (
 
 // Names of steps whose failure can be the command's, not the sandbox's.
 const (
-	stepExec  = "executing the program"
-	stepInit  = "executing the init"
-	stepChdir = "changing to the working directory"
+	stepExec        = "executing the program"
+	stepInit        = "executing the init"
+	stepChdir       = "changing to the working directory"
+	stepOwnTerminal = "making the terminal the command's own"
 )
 
 // Descriptors that the init and the command find, besides 0 to 2.
@@ -72,15 +73,27 @@ func (e *Engine) compile(spec sandbox.Spec, program resolved, l *Launch, s *sess
 	l.bounds.setNumbers(script)
 
 	base := script.Append(&l.Prepare)
-	control := Ref(0)
-	if filter != nil {
+	var control, slave Ref
+	var handed []Ref
+	if p.controlChild != nil {
 		control = script.keep("keeping the socket to the server", p.controlChild)
 	}
-	init := script.place(e.init, program, l, base+l.Ruleset, p)
+	if l.terminal != nil {
+		var master Ref
+		master, slave = script.makeTerminal(*l.terminal)
+		handed = append(handed, master, slave)
+		if l.TerminalRights != 0 {
+			script.allowTerminal(base+l.Ruleset, slave, l.TerminalRights)
+		}
+	}
+	init := script.place(e.init, program, l, base+l.Ruleset, p, slave)
 	e.inherited.restore(script)
 	script.Append(&l.Confine)
 	if filter != nil {
-		script.handOver(Result(control), script.listen(filter))
+		handed = append(handed, script.listen(filter))
+	}
+	if len(handed) > 0 {
+		script.handOver(Result(control), handed...)
 	}
 	l.bounds.set(script)
 	script.Call(stepChdir, unix.SYS_CHDIR, Text(spec.Dir))
@@ -117,7 +130,7 @@ func (s *Script) join(session *session, sharedNetwork bool) {
 
 // place puts every descriptor where the init expects it and arranges for all
 // others to be closed. Result: the init's program.
-func (s *Script) place(init *os.File, program resolved, l *Launch, ruleset Ref, p *pipes) Ref {
+func (s *Script) place(init *os.File, program resolved, l *Launch, ruleset Ref, p *pipes, slave Ref) Ref {
 	initFd := s.keep("keeping the init's program", init)
 	targets := []target{{fdStatus, s.keep("keeping the status pipe", p.statusWrite)}}
 	if l.HasRuleset {
@@ -126,8 +139,11 @@ func (s *Script) place(init *os.File, program resolved, l *Launch, ruleset Ref, 
 	if program.script != nil {
 		targets = append(targets, target{fdScript, s.keep("keeping the command", program.script)})
 	}
-	for number, file := range []*os.File{p.stdinRead, p.stdoutWrite, p.stderrWrite} {
+	for number, file := range p.streams() {
 		targets = append(targets, target{number, s.keep("keeping the command's streams", file)})
+	}
+	if l.terminal != nil {
+		targets = append(targets, target{0, slave}, target{1, slave}, target{2, slave})
 	}
 	s.placeAll(targets, fdFree)
 	return initFd
@@ -177,6 +193,9 @@ func (l *Launch) initFlags() int {
 	}
 	if !l.isolated() {
 		flags |= initTree
+	}
+	if l.terminal != nil {
+		flags |= initTerminal
 	}
 	return flags
 }

@@ -276,19 +276,23 @@ func (e *Engine) launch(spec sandbox.Spec, program resolved, l *Launch, s *sessi
 	if e.options.Observer != nil && e.kernel.unobservable == "" && l.Facts.Mode.Confined() {
 		filter = e.options.Observer.Filter(l.isolated())
 	}
-	p, err := openPipes(takesInput(spec))
+	l.terminal = spec.Terminal
+	p, err := openPipes(takesInput(spec), l.terminal != nil)
 	if err != nil {
 		return nil, err
 	}
 	defer p.close()
-	if filter != nil || l.Runner != nil {
+	if filter != nil || l.Runner != nil || l.terminal != nil {
 		if err := p.openControl(); err != nil {
 			return nil, err
 		}
 	}
-	leader, listener, err := e.spawn(spec, program, l, s, p, filter)
+	leader, got, err := e.spawn(spec, program, l, s, p, filter)
 	if err != nil {
 		return nil, err
+	}
+	if got.terminal != nil && l.TerminalRights != 0 {
+		l.Writable = append(l.Writable, got.terminal.name())
 	}
 	r := newRun(spec, l.Facts, sandbox.CaptureOptions{Quota: &e.quota})
 	r.leader = leader
@@ -300,34 +304,41 @@ func (e *Engine) launch(spec sandbox.Spec, program resolved, l *Launch, s *sessi
 	if l.bounds != nil {
 		r.bounds = l.bounds
 	}
-	if listener != nil {
+	if got.listener != nil {
 		// Before anything else: the command may wait for its first answer.
-		r.observed = e.watch(listener, spec.Policy, l)
+		r.observed = e.watch(got.listener, spec.Policy, l)
+		got.listener = nil
 	}
 	if err := leader.begin(); err != nil {
 		r.endWatch()
+		got.close()
 		return nil, l.bounds.crowded(err)
 	}
 	if !s.add(r) {
 		r.kill() // the session is being closed
 	}
-	r.follow(p.takeStreams())
+	if got.terminal != nil {
+		r.terminal = got.terminal
+		r.follow(r.terminal.master, nil, r.terminal.master)
+	} else {
+		r.follow(p.takeStreams())
+	}
 	go func() { <-r.done; s.drop(r) }()
 	return r, nil
 }
 
-// spawn makes the child of a launch. listener is its observer's, if there is one.
-func (e *Engine) spawn(spec sandbox.Spec, program resolved, l *Launch, s *session, p *pipes, filter []unix.SockFilter) (_ *initLeader, listener *os.File, _ error) {
+// spawn makes the child of a launch and takes what it hands over.
+func (e *Engine) spawn(spec sandbox.Spec, program resolved, l *Launch, s *session, p *pipes, filter []unix.SockFilter) (_ *initLeader, _ handed, _ error) {
 	if l.Runner != nil {
 		return e.spawnRunner(spec, program, l, s, p, filter)
 	}
 	compiled, err := e.compile(spec, program, l, s, p, filter)
 	if err != nil {
-		return nil, nil, err
+		return nil, handed{}, err
 	}
 	pid, err := e.spawner.spawn(compiled)
 	if err != nil {
-		return nil, nil, err
+		return nil, handed{}, err
 	}
 	p.closeChildEnds() // else the end of the init would not be seen
 	leader := &initLeader{pid: pid, status: p.takeStatus(), tree: !l.Namespaces, engine: e}
@@ -335,52 +346,43 @@ func (e *Engine) spawn(spec sandbox.Spec, program resolved, l *Launch, s *sessio
 		unix.Kill(pid, unix.SIGKILL) // our child, not reaped: the number is its own
 		children.reap(pid)
 		leader.status.Close()
-		return nil, nil, fmt.Errorf("opening the init: %w", err)
+		return nil, handed{}, fmt.Errorf("opening the init: %w", err)
 	}
-	if filter == nil {
-		return leader, nil, nil
-	}
-	files, err := receiveHandOver(p.control, 1)
+	got, err := receiveHanded(p, l, filter != nil)
 	if err != nil {
 		leader.giveUp()
-		return nil, nil, err
+		return nil, handed{}, err
 	}
-	return leader, files[0], nil
+	return leader, got, nil
 }
 
 // spawnRunner makes the child that becomes a runner and waits for its init.
-func (e *Engine) spawnRunner(spec sandbox.Spec, program resolved, l *Launch, s *session, p *pipes, filter []unix.SockFilter) (_ *initLeader, listener *os.File, _ error) {
+func (e *Engine) spawnRunner(spec sandbox.Spec, program resolved, l *Launch, s *session, p *pipes, filter []unix.SockFilter) (_ *initLeader, _ handed, _ error) {
 	if err := p.openRunner(); err != nil {
-		return nil, nil, err
+		return nil, handed{}, err
 	}
 	compiled, image, names, err := e.compileRunner(spec, program, l, s, p, filter)
 	if err != nil {
-		return nil, nil, err
+		return nil, handed{}, err
 	}
 	pid, err := e.spawner.spawn(compiled)
 	image.Close()
 	if err != nil {
-		return nil, nil, err
+		return nil, handed{}, err
 	}
 	p.closeChildEnds()
 	leader := &initLeader{pid: pid, pidfd: -1, status: p.takeStatus(), engine: e, orders: names}
-	count := 1
-	if filter != nil {
-		count = 2
-	}
-	files, err := receiveHandOver(p.control, count)
+	got, err := receiveHanded(p, l, filter != nil)
 	if err != nil {
-		return nil, nil, leader.runnerFailed(l.Runner, p, err)
+		return nil, handed{}, leader.runnerFailed(l.Runner, p, err)
 	}
-	leader.pidfd, err = unix.FcntlInt(files[0].Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	files[0].Close()
+	leader.pidfd, err = unix.FcntlInt(got.init.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	closeFiles(&got.init)
 	if err != nil {
-		return nil, nil, leader.runnerFailed(l.Runner, p, fmt.Errorf("keeping the init: %w", err))
+		got.close()
+		return nil, handed{}, leader.runnerFailed(l.Runner, p, fmt.Errorf("keeping the init: %w", err))
 	}
-	if filter != nil {
-		listener = files[1]
-	}
-	return leader, listener, nil
+	return leader, got, nil
 }
 
 // session returns the session of a key, making it on first use. It is not taken

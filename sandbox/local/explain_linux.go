@@ -38,6 +38,8 @@ func startError(step *StepError, spec sandbox.Spec, program resolved) *sandbox.S
 		return &sandbox.StartError{Kind: kind, Path: path, Err: err}
 	}
 	switch {
+	case step.Step == stepTerminal, step.Step == stepOwnTerminal:
+		return failed(sandbox.NoTerminal, "/dev/ptmx", step.Errno)
 	case step.Step == stepChdir:
 		return failed(sandbox.BadWorkingDirectory, spec.Dir, step.Errno)
 	case step.Errno == unix.E2BIG && (step.Step == stepInit || step.Step == stepExec):

@@ -75,6 +75,54 @@ const handOverTime = 15 * time.Second
 
 var errNotHandedOver = errors.New("nothing was handed over")
 
+// handed is what a child hands over, in this order, as far as it has it.
+type handed struct {
+	terminal *terminal
+	init     *os.File // of a runner
+	listener *os.File // of an observer
+}
+
+// receiveHanded waits for what the child of a launch hands over; nothing of it is
+// left open if that fails.
+func receiveHanded(p *pipes, l *Launch, filtered bool) (h handed, err error) {
+	var master, slave *os.File
+	var wanted []**os.File
+	if l.terminal != nil {
+		wanted = append(wanted, &master, &slave)
+	}
+	if l.Runner != nil {
+		wanted = append(wanted, &h.init)
+	}
+	if filtered {
+		wanted = append(wanted, &h.listener)
+	}
+	if len(wanted) == 0 {
+		return h, nil
+	}
+	files, err := receiveHandOver(p.control, len(wanted))
+	if err != nil {
+		return h, err
+	}
+	for i, file := range files {
+		*wanted[i] = file
+	}
+	if l.terminal != nil {
+		if h.terminal, err = newTerminal(master, slave); err != nil {
+			h.close()
+			return handed{}, err
+		}
+	}
+	return h, nil
+}
+
+// close closes what was not taken.
+func (h *handed) close() {
+	closeFiles(&h.init, &h.listener)
+	if h.terminal != nil {
+		h.terminal.close()
+	}
+}
+
 // receiveHandOver waits for the child's message. It fails with errNotHandedOver
 // if the child ended without sending one.
 func receiveHandOver(socket *os.File, count int) ([]*os.File, error) {

@@ -7,11 +7,12 @@
 //
 //   1. become non-dumpable, so that nothing in the run can look into it;
 //   2. make the calls of its orders (orders_linux.go), which lie in the image;
-//   3. vfork the command: own session, death signal (and a look whether it
+//   3. vfork the command: own session, its terminal if asked, death signal (and a look whether it
 //      came too late), Landlock if asked, an empty signal mask,
 //      execve(argv[2], argv+3, envp) or what the orders say;
 //   4. write a record to descriptor 3: started with its pid, or which of
-//      Landlock (2), execve (3) and the orders (5) failed with which errno;
+//      Landlock (2), execve (3), the terminal (6) and the orders (5) failed with
+//      which errno;
 //   5. close everything but descriptor 3;
 //   6. for ever: take a signal. Reap on SIGCHLD; when the command ended write
 //      its wait status, then end (which ends the PID namespace) or, in tree
@@ -20,11 +21,12 @@
 //
 // All signals are blocked by whoever executes it, or by its orders. argv[1] is
 // "confine-init:X:…" where X-'a' holds the flags: 1 Landlock ruleset in
-// descriptor 4; 2 tree mode.
+// descriptor 4; 2 tree mode; 4 descriptor 0 is the command's terminal.
 //
 // A record is two native-endian 32-bit numbers: kind and value. Kinds: 1
 // started (pid), 2 Landlock failed (errno), 3 execve failed (errno), 4 ended
-// (wait status), 5 a call of the orders failed (its index * 4096 + errno).
+// (wait status), 5 a call of the orders failed (its index * 4096 + errno), 6 the
+// terminal failed (errno).
 //
 // Registers kept: R12 argv, R13 envp, R14 flags, R15 pid of the command, BX
 // its state (0 running, 1 ended). Scratch on the stack, from R9 up:
@@ -35,6 +37,7 @@
 
 #define SYS_write 1
 #define SYS_rt_sigprocmask 14
+#define SYS_ioctl 16
 #define SYS_getpid 39
 #define SYS_clone 56
 #define SYS_execve 59
@@ -170,6 +173,17 @@ start:
 command:
 	MOVQ	$SYS_setsid, AX
 	SYSCALL
+	TESTL	$4, R14
+	JZ	bound
+	MOVQ	$SYS_ioctl, AX	// TIOCSCTTY, without taking it from anybody
+	MOVQ	$0, DI
+	MOVQ	$0x540e, SI
+	MOVQ	$0, DX
+	SYSCALL
+	MOVL	$6, BX
+	TESTQ	AX, AX
+	JNZ	commandFailed
+bound:
 	MOVQ	$SYS_prctl, AX	// PR_SET_PDEATHSIG SIGKILL
 	MOVQ	$1, DI
 	MOVQ	$9, SI

@@ -8,6 +8,7 @@
 
 #define ORDERS 0x800000
 
+#define SYS_ioctl 29
 #define SYS_write 64
 #define SYS_exit_group 94
 #define SYS_kill 129
@@ -145,6 +146,15 @@ start:
 command:
 	MOVD	$SYS_setsid, R8
 	SVC
+	TBZ	$2, R21, bound
+	MOVD	$0, R0	// TIOCSCTTY, without taking it from anybody
+	MOVD	$0x540e, R1
+	MOVD	$0, R2
+	MOVD	$SYS_ioctl, R8
+	SVC
+	MOVW	$6, R23
+	CBNZ	R0, commandFailed
+bound:
 	MOVD	$1, R0	// PR_SET_PDEATHSIG SIGKILL
 	MOVD	$9, R1
 	MOVD	$SYS_prctl, R8

@@ -105,7 +105,7 @@ func initRunOrders(t *testing.T, o orders, flags int, argv ...string) []uint32 {
 	p.stdoutWrite, p.stderrWrite = p.stdinRead, p.stdinRead
 	s := &Script{}
 	s.Call("blocking signals", unix.SYS_RT_SIGPROCMASK, Int(unix.SIG_SETMASK), Bytes(bytes.Repeat([]byte{0xff}, 8)), Int(0), Int(8))
-	fd := s.place(init, resolved{}, &Launch{}, 0, p)
+	fd := s.place(init, resolved{}, &Launch{}, 0, p, 0)
 	args, err := texts(append([]string{"confine", initName(flags, "test")}, argv...))
 	if err != nil {
 		t.Fatal(err)
@@ -157,6 +157,11 @@ func TestInitRecords(t *testing.T) {
 		if len(unrestricted) != 2 || unrestricted[0] != recordLandlockFailed || unrestricted[1] == 0 {
 			t.Errorf("flags %d: a command that could not be restricted is told as %v: it must not run", flags, unrestricted)
 		}
+		// Descriptor 0 is no terminal.
+		alone := initRun(t, flags|initTerminal, "/bin/true", "true")
+		if len(alone) != 2 || alone[0] != recordTerminalFailed || alone[1] != uint32(unix.ENOTTY) {
+			t.Errorf("flags %d: a command without its terminal is told as %v: it must not run", flags, alone)
+		}
 	}
 	// In tree mode the command's end is told before that of what it left.
 	left := initRun(t, initTree, "/bin/sh", "sh", "-c", "sleep 0.1 & exit 4")
@@ -166,7 +171,7 @@ func TestInitRecords(t *testing.T) {
 }
 
 func TestInitNames(t *testing.T) {
-	for _, flags := range []int{0, initLandlock, initTree, initLandlock | initTree} {
+	for _, flags := range []int{0, initLandlock, initTree, initLandlock | initTree, initLandlock | initTree | initTerminal} {
 		got, ok := parseInitName(initName(flags, "0123abcd"), "0123abcd")
 		if !ok || got != flags {
 			t.Errorf("flags %d are read as %d, %v", flags, got, ok)

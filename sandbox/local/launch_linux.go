@@ -35,6 +35,10 @@ type Launch struct {
 	Ruleset    Ref
 	HasRuleset bool
 
+	// TerminalRights, if not 0, is what the ruleset shall allow on the command's own
+	// terminal, which has no path yet.
+	TerminalRights uint64
+
 	// Fleeting says that the launch covers what may be gone by now: a runner that
 	// failed because of that is worth another launch.
 	Fleeting bool
@@ -57,6 +61,8 @@ type Launch struct {
 	Writable []string
 
 	Facts sandbox.Facts
+
+	terminal *sandbox.TerminalSize // nil for pipes
 
 	guarded *guarded // nil if nothing is confined
 	bounds  *bounds  // the same

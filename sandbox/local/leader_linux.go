@@ -31,6 +31,7 @@ const (
 	recordExecFailed     = 3
 	recordEnded          = 4
 	recordOrderFailed    = 5
+	recordTerminalFailed = 6
 )
 
 // initLeader is a leader that is a run's init.
@@ -68,6 +69,8 @@ func (l *initLeader) begun() error {
 		return nil
 	case kind == recordLandlockFailed:
 		return &StepError{"restricting the command with Landlock", syscall.Errno(value)}
+	case kind == recordTerminalFailed:
+		return &StepError{stepOwnTerminal, syscall.Errno(value)}
 	case kind == recordExecFailed:
 		return &StepError{stepExec, syscall.Errno(value)}
 	case kind == recordOrderFailed && int(value>>12) < len(l.orders):

@@ -21,8 +21,9 @@ type pipes struct {
 }
 
 // openPipes makes the pipes; without input the command reads the null device,
-// as a character device, because commands look at what kind it is.
-func openPipes(input bool) (p *pipes, err error) {
+// as a character device, because commands look at what kind it is. A terminal takes
+// the place of the command's three.
+func openPipes(input, terminal bool) (p *pipes, err error) {
 	p = &pipes{}
 	defer func() {
 		if err != nil {
@@ -30,6 +31,10 @@ func openPipes(input bool) (p *pipes, err error) {
 			err = fmt.Errorf("making the command's pipes: %w", err)
 		}
 	}()
+	if terminal {
+		p.statusRead, p.statusWrite, err = os.Pipe()
+		return p, err
+	}
 	if input {
 		p.stdinRead, p.stdinWrite, err = os.Pipe()
 	} else {
@@ -96,4 +101,12 @@ func (p *pipes) takeStreams() (stdout, stderr, stdin *os.File) {
 	stdout, stderr, stdin = p.stdoutRead, p.stderrRead, p.stdinWrite
 	p.stdoutRead, p.stderrRead, p.stdinWrite = nil, nil, nil
 	return stdout, stderr, stdin
+}
+
+// streams are the command's ends, in the order of their numbers; none of a terminal.
+func (p *pipes) streams() []*os.File {
+	if p.stdinRead == nil {
+		return nil
+	}
+	return []*os.File{p.stdinRead, p.stdoutWrite, p.stderrWrite}
 }

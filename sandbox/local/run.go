@@ -111,11 +111,13 @@ func newRun(spec sandbox.Spec, facts sandbox.Facts, spills sandbox.CaptureOption
 }
 
 // follow starts what a begun run needs: the pumps, the deadline, the waiting.
-// It takes over the pipes.
+// It takes over the pipes; without stderr all output comes from the first one.
 func (r *run) follow(stdout, stderr *os.File, stdin *os.File) {
 	var pumps sync.WaitGroup
 	pumps.Go(func() { r.pump(sandbox.StdoutStream, stdout) })
-	pumps.Go(func() { r.pump(sandbox.StderrStream, stderr) })
+	if stderr != nil {
+		pumps.Go(func() { r.pump(sandbox.StderrStream, stderr) })
+	}
 	if stdin != nil {
 		// Not waited for: a Read of the caller's stdin cannot be interrupted.
 		go r.feed(stdin)
@@ -132,7 +134,10 @@ func (r *run) follow(stdout, stderr *os.File, stdin *os.File) {
 			stopDeadline()
 			r.settle()
 		})
-		if stdin != nil {
+		switch {
+		case r.terminal != nil:
+			r.terminal.release()
+		case stdin != nil:
 			stdin.Close()
 		}
 		if r.input != nil {
@@ -160,7 +165,7 @@ func (r *run) pump(stream sandbox.Stream, pipe *os.File) {
 		if n > 0 {
 			r.outputMu.Lock()
 			capture.Write(buffer[:n])
-			if stream == sandbox.StderrStream && r.scanner != nil {
+			if (stream == sandbox.StderrStream || r.terminal != nil) && r.scanner != nil {
 				r.scanner.Write(buffer[:n])
 			}
 			if r.spec.Output != nil {
@@ -205,7 +210,9 @@ func (r *run) feed(pipe *os.File) {
 		io.Copy(pipe, r.input)
 		r.input.Stop()
 	}
-	pipe.Close()
+	if r.terminal == nil { // that has one file for both ways
+		pipe.Close()
+	}
 }
 
 // drain waits for the pumps and gives up on pipes that something still holds.
@@ -220,7 +227,9 @@ func (r *run) drain(pumps *sync.WaitGroup, pipes ...*os.File) {
 	case <-timer.C:
 	}
 	for _, p := range pipes {
-		p.SetReadDeadline(time.Now())
+		if p != nil {
+			p.SetReadDeadline(time.Now())
+		}
 	}
 	<-drained
 }
@@ -341,7 +350,7 @@ func (r *run) Cancel() { r.end(func() { r.cancelled = true }) }
 // expire ends the command because its time is over.
 func (r *run) expire() { r.end(func() { r.timedOut = true }) }
 
-// end begins the ladder: TERM to the process group, KILL to everything after
+// end begins the ladder: TERM, or HUP, to the process group, KILL to everything after
 // the grace time. The first cause is the one that is reported.
 func (r *run) end(cause func()) {
 	r.mu.Lock()
@@ -350,9 +359,19 @@ func (r *run) end(cause func()) {
 		return
 	}
 	cause()
-	r.leader.signal(syscall.SIGTERM)
+	r.leader.signal(r.farewell())
 	resume(r.leader) // a stopped process gets TERM only when it runs again
 	r.ladder = time.AfterFunc(cmpOr(r.spec.Grace, sandbox.DefaultGrace), r.kill)
+}
+
+// farewell is the signal that asks the command to end. One with a terminal is hung up,
+// as by a window that is closed: an interactive shell ignores TERM, and passes HUP on
+// to its jobs.
+func (r *run) farewell() syscall.Signal {
+	if r.terminal != nil {
+		return syscall.SIGHUP
+	}
+	return syscall.SIGTERM
 }
 
 // kill ends everything without asking.

@@ -111,7 +111,7 @@ func (e *Engine) compileRunner(spec sandbox.Spec, program resolved, l *Launch, s
 	if program.script != nil {
 		targets = append(targets, target{fdScript, script.keep("keeping the command", program.script)})
 	}
-	for i, file := range []*os.File{p.stdinRead, p.stdoutWrite, p.stderrWrite} {
+	for i, file := range p.streams() {
 		targets = append(targets, target{fdStreams + i, script.keep("keeping the command's streams", file)})
 	}
 	script.placeAll(targets, fdRunnerFree)
@@ -140,11 +140,19 @@ func insideRunner(spec sandbox.Spec, program resolved, l *Launch, filter []unix.
 		kept := s.Call("keeping the ruleset", unix.SYS_FCNTL, Result(base+l.Ruleset), Int(unix.F_DUPFD_CLOEXEC), Int(fdHigh))
 		s.Call("placing the ruleset", unix.SYS_DUP3, Result(kept), Int(fdRuleset), Int(0))
 	}
-	for i := range 3 {
-		s.Call("placing the command's streams", unix.SYS_DUP3, Int(fdStreams+i), Int(i), Int(0))
+	var handed []Ref
+	if l.terminal != nil {
+		master, slave := s.makeTerminal(*l.terminal)
+		handed = append(handed, master, slave)
+		for i := range 3 {
+			s.Call("placing the command's terminal", unix.SYS_DUP3, Result(slave), Int(i), Int(0))
+		}
+	} else {
+		for i := range 3 {
+			s.Call("placing the command's streams", unix.SYS_DUP3, Int(fdStreams+i), Int(i), Int(0))
+		}
 	}
-	self := s.Call("opening the init", unix.SYS_PIDFD_OPEN, Int(1), Int(0))
-	handed := []Ref{self}
+	handed = append(handed, s.Call("opening the init", unix.SYS_PIDFD_OPEN, Int(1), Int(0)))
 	if filter != nil {
 		handed = append(handed, s.listen(filter))
 	}

@@ -116,6 +116,7 @@ func parseInitName(name, server string) (flags int, ok bool) {
 const (
 	initLandlock = 1 // restrict the command with the ruleset in descriptor 4
 	initTree     = 2 // no PID namespace: adopt orphans, stay until none is left
+	initTerminal = 4 // standard input becomes the command's controlling terminal
 )
 
 // initsOf finds the inits that a server started.

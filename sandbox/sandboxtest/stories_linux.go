@@ -36,6 +36,7 @@ var stories = []story{
 	{"links in the temporary folder lead nowhere", temporaryLinks},
 	{"protected paths stay as they are", protectedPaths},
 	{"caches of the host stay as they are", hostCaches},
+	{"a terminal is the command's own", ownTerminals},
 }
 
 // shell runs a command of bash and returns how it ended.
