@@ -116,7 +116,8 @@ type Denial struct {
 	// makes no run denied.
 	Incidental bool `json:"incidental,omitempty"`
 
-	// Idle means that the operation would have changed nothing: a file was to be
+	// Idle means that the operation would have changed nothing and told nobody: a socket
+	// for datagrams was to get an address to send to, or a file was to be
 	// replaced by one with the same content.
 	Idle bool `json:"-"`
 }

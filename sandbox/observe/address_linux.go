@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/restrict"
 	"golang.org/x/sys/unix"
 )
 
@@ -76,9 +78,36 @@ func parseAddress(raw []byte) (a address, ok bool) {
 	return a, false
 }
 
-// network judges what a run tries to reach. It has a network of its own.
+// network judges what a run tries to reach. It has a network of its own, or the
+// host's if that was granted.
 type network struct {
 	reaches func(netip.Addr) bool // whether the host has a route
+	scoped  bool                  // the host's network, in which Landlock refuses abstract sockets of others
+	own     map[string]bool       // abstract names that the run gave to sockets of its own; only if scoped
+}
+
+func newNetwork(o Options, run local.Watched) network {
+	return network{o.reaches, run.Policy.Network && o.Landlock >= restrict.ScopesVersion, map[string]bool{}}
+}
+
+// maxOwn bounds how many of these are remembered. Nothing is judged by names then.
+const maxOwn = 1024
+
+// bound notes an abstract name that a task gives to a socket. One that is taken by
+// somebody else stays theirs.
+func (n *network) bound(tid int, name string) {
+	if !n.scoped || hasAbstract(taskName(tid), abstract(name)) {
+		return
+	}
+	if n.scoped = len(n.own) < maxOwn; n.scoped {
+		n.own[name] = true
+	}
+}
+
+// chosen reports whether the kernel may have given a socket this abstract name, so
+// that nobody knows whose it is (unix(7), "Autobind feature").
+func chosen(name string) bool {
+	return len(name) == len("@00000") && strings.Trim(name[1:], "0123456789abcdef") == ""
 }
 
 // refused finds out whether an address can be reached from the host but not from
@@ -89,6 +118,12 @@ func (n network) refused(tid int, r request, a address, root int) []sandbox.Deni
 		return n.inet(tid, r, a.inet)
 	case strings.HasPrefix(a.unix, "@"):
 		name := abstract(a.unix)
+		if n.scoped {
+			if n.own[a.unix] || chosen(a.unix) || !hasAbstract("self", name) {
+				return nil
+			}
+			return []sandbox.Denial{{Op: opConnect, Address: printable(a.unix), Errno: "EPERM"}}
+		}
 		if !hasAbstract("self", name) || hasAbstract(taskName(tid), name) {
 			return nil
 		}
@@ -118,6 +153,9 @@ func (n network) inet(tid int, r request, to netip.AddrPort) []sandbox.Denial {
 		d.Errno = "ECONNREFUSED"
 	case ip.IsMulticast(), ip == broadcast, !n.reaches(ip):
 		return nil
+	case !r.sends && to.Port() != domain:
+		stream, ok := isStream(tid, r.socket)
+		d.Idle = ok && !stream // it sends nothing; programs learn so which address of theirs the system would take
 	}
 	return []sandbox.Denial{d}
 }

@@ -38,6 +38,7 @@ type request struct {
 	now    bool   // timing: to the present
 	owner  [2]uint32
 	socket int    // connecting
+	sends  bool   // connecting: a datagram is sent, too
 	addr   uint64 // connecting, binding: where the address lies
 	size   uint64 // connecting, binding: how long it is
 	attr   uint64 // attributing: where its name lies
@@ -140,10 +141,10 @@ func socketTraps() []trap {
 			return request{kind: connecting, socket: descriptor(a[0]), addr: a[1], size: a[2]}
 		}},
 		{unix.SYS_SENDTO, given(4), func(a args) request {
-			return request{kind: connecting, socket: descriptor(a[0]), addr: a[4], size: a[5]}
+			return request{kind: connecting, sends: true, socket: descriptor(a[0]), addr: a[4], size: a[5]}
 		}},
 		{unix.SYS_SENDMMSG, nil, func(a args) request {
-			return request{kind: connecting, socket: descriptor(a[0]), addr: a[1], size: messages}
+			return request{kind: connecting, sends: true, socket: descriptor(a[0]), addr: a[1], size: messages}
 		}},
 	}
 }

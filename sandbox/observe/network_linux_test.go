@@ -2,6 +2,7 @@ package observe
 
 import (
 	"encoding/binary"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -12,6 +13,9 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/restrict"
 	"golang.org/x/sys/unix"
 )
 
@@ -171,6 +175,62 @@ func TestNetwork(t *testing.T) {
 	}
 	if counts[h.tcp] != 2 || counts[h.udp] != 3 {
 		t.Errorf("counts are %v", counts)
+	}
+}
+
+// A socket for datagrams gets an address to send to, and nothing is sent: programs look
+// so which of their addresses they would be seen by.
+func TestLooksForAnAddress(t *testing.T) {
+	s := newScene(t, true)
+	s.options.reaches = func(netip.Addr) bool { return true }
+	_, observed := s.act("udp 192.0.2.7:80", "udp [2001:db8::1]:443", "tcp 192.0.2.8:80", "sendto 192.0.2.9:9", "udp 192.0.2.10:53", "udp 192.0.2.11:123", "sendto 192.0.2.11:123")
+	idle := map[string]bool{}
+	for _, d := range observed.Denials {
+		idle[d.Address] = d.Idle
+	}
+	want := map[string]bool{"192.0.2.7:80": true, "[2001:db8::1]:443": true, "192.0.2.8:80": false, "192.0.2.9:9": false, "192.0.2.10:53": false, "192.0.2.11:123": false}
+	if !maps.Equal(idle, want) {
+		t.Errorf("idle are %v, want %v", idle, want)
+	}
+}
+
+// Where the host's network was granted Landlock tells the run's own abstract sockets
+// from others.
+func TestAbstractSocketsOfTheHost(t *testing.T) {
+	name := func(suffix string) string { return "@observe-scope-" + strconv.Itoa(os.Getpid()) + suffix }
+	n := newNetwork(Options{Landlock: restrict.ScopesVersion}, local.Watched{Namespaces: true, Policy: sandbox.Policy{Network: true}})
+	serve := func(name string) {
+		l, err := net.Listen("unix", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+	}
+	serve(name("-host"))
+	n.bound(os.Getpid(), name("-host")) // which fails: it is taken
+	n.bound(os.Getpid(), name("-own"))
+	serve(name("-own"))
+	serve("@0a" + strconv.Itoa(100+os.Getpid()%900))
+	refused := func(name string) bool {
+		denials := n.refused(os.Getpid(), request{kind: connecting}, address{unix: name}, -1)
+		return len(denials) == 1 && denials[0].Address == name && denials[0].Errno == "EPERM"
+	}
+	for text, want := range map[string]bool{name("-host"): true, name("-own"): false, name("-none"): false, "@0a" + strconv.Itoa(100+os.Getpid()%900): false} {
+		if got := refused(text); got != want {
+			t.Errorf("%s refused: %t, want %t", text, got, want)
+		}
+	}
+	for i := range maxOwn + 1 {
+		n.bound(os.Getpid(), name(strconv.Itoa(i)))
+	}
+	if len(n.own) > maxOwn || refused(name("-host")) {
+		t.Errorf("%d names are remembered, and more are judged", len(n.own))
+	}
+	for version, granted := range map[int]bool{restrict.ScopesVersion - 1: true, restrict.ScopesVersion: false} {
+		n = newNetwork(Options{Landlock: version}, local.Watched{Namespaces: true, Policy: sandbox.Policy{Network: granted}})
+		if refused(name("-host")) {
+			t.Errorf("Landlock %d, network %t: nothing refuses it so", version, granted)
+		}
 	}
 }
 

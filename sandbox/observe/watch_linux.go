@@ -52,7 +52,7 @@ func (o *observer) prepare(file *os.File, run local.Watched) *watch {
 	w := &watch{
 		file: file, done: make(chan struct{}), run: run, decoder: o.decoders[run.Namespaces],
 		listener: listener(file.Fd()), boundary: newBoundary(run, o.options.Landlock),
-		network: network{o.options.reaches}, root: -1, record: newRecord(), unseen: map[string]int{},
+		network: newNetwork(o.options, run), root: -1, record: newRecord(), unseen: map[string]int{},
 	}
 	w.quick, w.judge = newQuick(w.boundary), w.denials
 	if w.run.Progress == nil {
@@ -189,7 +189,11 @@ func (w *watch) read(n *notification, addr uint64, into []byte) (text, bool) {
 func (w *watch) bound(n *notification, r request) (request, text, bool) {
 	a, ok, errno := readAddress(int(n.tid), r)
 	w.closed(errno)
-	if !ok || a.unix == "" || a.unix[0] == '@' {
+	if !ok || a.unix == "" {
+		return r, nil, false
+	}
+	if a.unix[0] == '@' {
+		w.network.bound(int(n.tid), a.unix)
 		return r, nil, false
 	}
 	length := copy(w.first[:], a.unix+"\x00") - 1
