@@ -7,10 +7,12 @@ function M.test(name, fn)
   if M.pattern and not title:find(M.pattern) then
     return
   end
+  local started = vim.uv.hrtime()
   local ok, problem = xpcall(fn, debug.traceback)
+  local took = (vim.uv.hrtime() - started) / 1e9
   if ok then
     M.passed = M.passed + 1
-    io.write('ok   ' .. title .. '\n')
+    io.write(('ok   %s%s\n'):format(title, took > 1 and (' (%.1f s)'):format(took) or ''))
   else
     M.failed = M.failed + 1
     io.write('FAIL ' .. title .. '\n' .. problem .. '\n')
@@ -26,8 +28,9 @@ end
 
 -- has checks that text holds part, as it stands.
 function M.has(text, part)
-  if not tostring(text):find(part, 1, true) then
-    error(('%s is not in:\n%s'):format(vim.inspect(part), text), 2)
+  text = tostring(text)
+  if not text:find(part, 1, true) then
+    error(('%s is not in:\n%s'):format(vim.inspect(part), #text > 3000 and text:sub(1, 1000) .. '\n…\n' .. text:sub(-1000) or text), 2)
   end
 end
 

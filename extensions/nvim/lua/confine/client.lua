@@ -55,12 +55,17 @@ local handlers = {
   output = function(_, piece)
     local run = runs.get(piece.runId)
     if run then
-      runs.output(run, piece.stream, protocol.bytes(piece), piece.skipped or 0)
+      -- Of a last piece that tells a gap only, the result has the end.
+      local bytes = protocol.bytes(piece)
+      if bytes ~= '' then
+        runs.output(run, piece.stream, bytes, piece.skipped or 0)
+      end
     end
   end,
   exit = function(_, result)
     local run = runs.get(result.runId)
     if run and not runs.ended(run) then
+      runs.complete(run, result)
       runs.finish(run, nil, result)
       event.emit('ConfineRunEnd', { run = M.facts(run), result = result })
     end

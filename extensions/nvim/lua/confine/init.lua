@@ -75,7 +75,7 @@ local function attach(run, options)
     if changed ~= run then
       return
     end
-    if piece and options.on_output then
+    if piece and piece.bytes ~= '' and options.on_output then
       options.on_output(piece.bytes, piece.stream)
     end
     if runs.ended(run) then

@@ -7,7 +7,7 @@
 ---@alias confine.Enforcement 'full'|'partial'
 ---@alias confine.EvidenceSource 'observed'|'stderr'
 ---@alias confine.FacetState 'enforced'|'partial'|'open'|'unverified'
----@alias confine.FailureCode 'PROGRAM_NOT_FOUND'|'PROGRAM_NOT_EXECUTABLE'|'BAD_WORKING_DIRECTORY'|'ARGUMENT_LIST_TOO_LONG'|'SANDBOX_UNAVAILABLE'|'TOO_MANY_RUNS'|'TOO_MANY_SESSIONS'|'GRANT_CHANGED'|'SETTINGS_INVALID'|'SETTINGS_CHANGED'|'NOT_RECORDED'|'SERVER_BUSY'
+---@alias confine.FailureCode 'PROGRAM_NOT_FOUND'|'PROGRAM_NOT_EXECUTABLE'|'BAD_WORKING_DIRECTORY'|'ARGUMENT_LIST_TOO_LONG'|'SANDBOX_UNAVAILABLE'|'TOO_MANY_RUNS'|'TOO_MANY_SESSIONS'|'GRANT_CHANGED'|'SETTINGS_INVALID'|'SETTINGS_CHANGED'|'INPUT_CLOSED'|'NOT_RECORDED'|'SERVER_BUSY'
 ---@alias confine.Mode 'read-only'|'workspace-write'|'danger-full-access'|'external-sandbox'
 ---@alias confine.ObservationState 'full'|'partial'|'none'
 ---@alias confine.OptionKind 'allow_once'|'allow_always'|'reject_once'|'reject_always'
@@ -56,11 +56,13 @@
 ---@field protocolVersion integer
 ---@field provider string
 ---@field providers confine.Report[]
+---@field pty boolean
 ---@field refusedRoots confine.RefusedURI[]
 ---@field roots string[]
 ---@field settings confine.Setting[]
 ---@field settingsProblems confine.SettingsProblem[]
 ---@field state confine.ServerState
+---@field stdinOpen boolean
 ---@field tool confine.Tool
 ---@field version string
 
@@ -230,13 +232,19 @@
 ---@field justification? string
 ---@field mode? confine.Mode
 ---@field network? boolean
----@field pty? boolean
+---@field pty? confine.TerminalSize
 ---@field runId? string
 ---@field sandboxPermissions? confine.Mode
 ---@field session? string
 ---@field stdin? string
+---@field stdinOpen? boolean
 ---@field timeoutMs? integer
 ---@field workDoneToken? integer|string
+
+---@class confine.ResizeParams
+---@field columns integer
+---@field rows integer
+---@field runId string
 
 ---@class confine.RunParams
 ---@field runId string
@@ -294,6 +302,10 @@
 ---@field text string
 ---@field truncated boolean
 
+---@class confine.TerminalSize
+---@field columns? integer
+---@field rows? integer
+
 ---@class confine.Tool
 ---@field arguments confine.ToolArgument[]
 ---@field description string
@@ -312,6 +324,18 @@
 ---@field name string
 ---@field uri string
 
+---@class confine.WriteParams
+---@field base64? string
+---@field close? boolean
+---@field data? string
+---@field runId string
+
+---@class confine.WriteResult
+---@field open boolean
+---@field queued integer
+---@field runId string
+---@field taken integer
+
 local M = {}
 
 --- The version that this client speaks.
@@ -328,7 +352,8 @@ M.send = {
   escalate = 'requestEscalation',
   capabilities = 'capabilities',
   kill = 'confine/runs/kill',
-  read = 'confine/runs/read',
+  write = 'confine/runs/write',
+  resize = 'confine/runs/resize',
 }
 
 --- Methods that we are sent.

@@ -9,6 +9,7 @@ M.most_runs = 128
 ---@class confine.Piece
 ---@field stream confine.Stream
 ---@field bytes string
+---@field gap integer how many were printed before it and are not here
 
 ---@class confine.Run
 ---@field id string
@@ -25,6 +26,7 @@ M.most_runs = 128
 ---@field pieces confine.Piece[] the end of the output, as much as is kept
 ---@field bytes integer how many are kept
 ---@field missing integer how many were printed and are not in pieces
+---@field seen table<confine.Stream, integer> up to which byte of each stream we were told
 ---@field waiting boolean the person is asked about it
 ---@field result confine.RunResult?
 ---@field failure confine.Failure?
@@ -84,6 +86,7 @@ function M.add(facts)
     pieces = {},
     bytes = 0,
     missing = 0,
+    seen = { stdout = 0, stderr = 0 },
     waiting = false,
   }
   table.insert(list, 1, run)
@@ -125,25 +128,40 @@ end
 ---@param run confine.Run
 ---@param stream confine.Stream
 ---@param bytes string
----@param skipped integer bytes that were printed before it and left out
-function M.output(run, stream, bytes, skipped)
-  run.missing = run.missing + skipped
-  if bytes == '' then
+---@param gap integer bytes that were printed before it and left out
+function M.output(run, stream, bytes, gap)
+  run.missing = run.missing + gap
+  run.seen[stream] = run.seen[stream] + gap + #bytes
+  if bytes == '' and gap == 0 then
     return
   end
-  local piece = { stream = stream, bytes = bytes }
   local last = run.pieces[#run.pieces]
-  if last and last.stream == stream and #last.bytes < 4096 then
+  if last and last.stream == stream and #last.bytes < 4096 and gap == 0 then
     last.bytes = last.bytes .. bytes
   else
-    run.pieces[#run.pieces + 1] = { stream = stream, bytes = bytes }
+    run.pieces[#run.pieces + 1] = { stream = stream, bytes = bytes, gap = gap }
   end
   run.bytes = run.bytes + #bytes
   while run.bytes > M.most_bytes and #run.pieces > 1 do
     local oldest = table.remove(run.pieces, 1)
     run.bytes, run.missing = run.bytes - #oldest.bytes, run.missing + #oldest.bytes
   end
-  tell(run, piece)
+  tell(run, { stream = stream, bytes = bytes, gap = gap })
+end
+
+--- Adds the end of what was printed, if we were not told it: the server leaves
+--- pieces out for a client that is slow, and the result has the end.
+---@param run confine.Run
+---@param result confine.RunResult
+function M.complete(run, result)
+  for _, stream in ipairs({ 'stdout', 'stderr' }) do
+    local printed = result[stream]
+    local lacking = printed.bytes - run.seen[stream]
+    if lacking > 0 then
+      local bytes = printed.text:sub(-lacking)
+      M.output(run, stream, bytes, lacking - #bytes)
+    end
+  end
 end
 
 ---@param run confine.Run

@@ -63,7 +63,7 @@ end
 --- Whether Neovim waits for a command in normal mode, so that the focus may move.
 local function is_idle()
   local mode = vim.api.nvim_get_mode()
-  return mode.mode == 'n'
+  return (mode.mode == 'n' or mode.mode == 'nt')
     and not mode.blocking
     and vim.fn.getcmdwintype() == ''
     and vim.fn.reg_recording() == ''

@@ -98,6 +98,9 @@ local function draw(view)
   view.waiting = {}
   local parts = {}
   for _, piece in ipairs(pieces) do
+    if piece.gap > 0 then
+      parts[#parts + 1] = ('\n[%d bytes are left out here]\n'):format(piece.gap)
+    end
     parts[#parts + 1] = view.filters[piece.stream](piece.bytes)
   end
   append(view, table.concat(parts))
@@ -135,11 +138,13 @@ local function make(run)
   local head = '$ ' .. run.command
   window.set_lines(buf, 0, -1, { head, '' })
   vim.api.nvim_buf_set_extmark(buf, namespace, 0, 0, { end_row = 0, end_col = #head, hl_group = 'ConfineTitle' })
-  if run.missing > 0 then
-    view.waiting[1] = { stream = 'stdout', bytes = ('[%d bytes before this are not kept]\n'):format(run.missing) }
-  end
+  local gaps = 0
   for _, piece in ipairs(run.pieces) do
-    view.waiting[#view.waiting + 1] = { stream = piece.stream, bytes = piece.bytes }
+    view.waiting[#view.waiting + 1] = { stream = piece.stream, bytes = piece.bytes, gap = piece.gap }
+    gaps = gaps + piece.gap
+  end
+  if run.missing > gaps then
+    table.insert(view.waiting, 1, { stream = 'stdout', bytes = '', gap = run.missing - gaps })
   end
   local stop = runs.listen(function(changed, piece)
     if changed == run then
