@@ -8,7 +8,7 @@ package sandbox
 // They help honest programs and prove nothing: what a command starts can be
 // given any variables.
 const (
-	// MarkerSandbox is the name of the provider: bwrap, landlock or seatbelt.
+	// MarkerSandbox is the name of the provider: bwrap, landlock, seatbelt or opensandbox.
 	MarkerSandbox = ownPrefix + "SANDBOX"
 
 	// MarkerNoNetwork is 1 where nothing outside the session can be reached by

@@ -161,7 +161,7 @@ func (d diagnosis) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "Settings\n")
 	for _, s := range d.Settings {
-		printRow(w, "  %-18s  %-18s  %s", s.Key, printable(shownValue(s.Value)), printable(s.Origin))
+		printRow(w, "  %-19s  %-18s  %s", s.Key, printable(shownValue(s.Value)), printable(s.Origin))
 	}
 	for _, problem := range d.SettingsProblems {
 		fmt.Fprintf(w, "  %s: %s\n", problem.Severity, printable(problem.Message))
@@ -200,6 +200,8 @@ func (d diagnosis) summary() string {
 		return fmt.Sprintf("Commands are refused: mode %s is configured and cannot be enforced.", d.Mode)
 	case !d.Mode.Confined():
 		return fmt.Sprintf("Commands run in mode %s: confine does not confine them.", d.Mode)
+	case d.Provider == sandbox.ProviderOpenSandbox:
+		return fmt.Sprintf("Commands are sent to a remote OpenSandbox in mode %s; what holds there its operator answers for.", d.Mode)
 	}
 	return fmt.Sprintf("Commands run in mode %s, confined by %s.", d.Mode, d.Provider)
 }

@@ -20,6 +20,7 @@ type providers struct {
 	engine     *local.Engine // the one that is open from the start
 	unconfined sandbox.Provider
 	embedded   sandbox.Provider
+	secrets    func(config.Settings) []string // what never leaves this machine
 
 	mu     sync.Mutex // guards what follows
 	choice choice     // the last
@@ -32,6 +33,7 @@ type providers struct {
 type choice struct {
 	key      string             // what it depends on
 	bwrapKey string             // what its bubblewrap depends on
+	remote   config.Remote      // what its OpenSandbox depends on, if there is one
 	known    []sandbox.Provider // every one, usable or not
 	confined sandbox.Provider
 	report   func(context.Context) []sandbox.Report // nil: confined reports
@@ -39,8 +41,8 @@ type choice struct {
 }
 
 // openProviders opens the engine that these settings need, and only that.
-func openProviders(s config.Settings, state string, o wiringOptions) (*providers, error) {
-	p := &providers{o: o, state: state}
+func openProviders(s config.Settings, state string, secrets func(config.Settings) []string, o wiringOptions) (*providers, error) {
+	p := &providers{o: o, state: state, secrets: secrets}
 	wrapper := embedded()
 	bwrap, skipped := bubblewrap(s)
 	if s.Provider == sandbox.ProviderBwrap {
@@ -87,15 +89,16 @@ func (p *providers) under(s config.Settings) choice {
 		return p.choice
 	}
 	before := p.choice
+	wrapper, skipped := bubblewrap(s)
 	if bwrapKey(s) == before.bwrapKey {
-		_, skipped := bubblewrap(s)
 		p.choose(s, known(before.known, sandbox.ProviderBwrap), nil, skipped)
-		return p.choice
+	} else {
+		p.choose(s, nil, wrapper, skipped)
 	}
-	bwrap, skipped := bubblewrap(s)
-	p.choose(s, nil, bwrap, skipped)
-	if old, ok := known(before.known, sandbox.ProviderBwrap).(*onDemand); ok {
-		p.retiring.Go(func() { old.retire(func() { p.forget(old) }) }) // it may be being tried
+	for _, old := range before.known {
+		if made, ok := old.(*onDemand); ok && !slices.Contains(p.choice.known, old) {
+			p.retiring.Go(func() { made.retire(func() { p.forget(made) }) }) // it may be being tried
+		}
 	}
 	return p.choice
 }
@@ -109,7 +112,7 @@ func (p *providers) forget(old *onDemand) {
 // choose makes the choice for settings: with the provider bwrap, or one that is made
 // of the wrapper, or without if both are nil.
 func (p *providers) choose(s config.Settings, bwrap sandbox.Provider, wrapper local.Wrapper, skipped func() []skip) {
-	c := choice{key: choiceKey(s), bwrapKey: bwrapKey(s), known: slices.Clone(notBuilt)}
+	c := choice{key: choiceKey(s), bwrapKey: bwrapKey(s), remote: s.Remote, known: slices.Clone(notBuilt)}
 	if p.embedded != nil {
 		know(c.known, p.embedded)
 	}
@@ -118,6 +121,9 @@ func (p *providers) choose(s config.Settings, bwrap sandbox.Provider, wrapper lo
 	}
 	if bwrap != nil {
 		know(c.known, bwrap)
+	}
+	if remotely(s) {
+		know(c.known, p.opensandbox(s))
 	}
 	if by := s.ConfinedBy(); by != sandbox.ProviderAuto {
 		c.confined = known(c.known, by)
@@ -128,7 +134,7 @@ func (p *providers) choose(s config.Settings, bwrap sandbox.Provider, wrapper lo
 		c.report = reports(c.known, c.confined)
 	}
 	c.skipped = skips(c.confined, skipped, p.o.log)
-	if s.RunUnconfined {
+	if s.RunUnconfined && !remotely(s) { // what is to run elsewhere does not run here instead
 		c.confined = &fallback{Provider: c.confined, unconfined: p.unconfined, log: p.o.log}
 	}
 	if p.o.stdin != nil || p.o.output != nil {
@@ -139,7 +145,7 @@ func (p *providers) choose(s config.Settings, bwrap sandbox.Provider, wrapper lo
 
 // choiceKey has everything that a choice depends on.
 func choiceKey(s config.Settings) string {
-	return fmt.Sprintf("%q %q %v %v %s", s.Backend, s.Provider, s.PreferBwrap, s.RunUnconfined, bwrapKey(s))
+	return fmt.Sprintf("%q %q %v %v %s %q", s.Backend, s.Provider, s.PreferBwrap, s.RunUnconfined, bwrapKey(s), fmt.Sprint(s.Remote))
 }
 
 func bwrapKey(s config.Settings) string {
@@ -239,7 +245,7 @@ var notBuilt = []sandbox.Provider{
 	absent{sandbox.ProviderLandlock, "it needs Linux", nameNone},
 	absent{sandbox.ProviderBwrap, "it needs Linux", nameNone},
 	absent{sandbox.ProviderSeatbelt, "it needs macOS", nameNone},
-	absent{sandbox.ProviderOpenSandbox, "this version of confine does not have it yet", `set sandbox_backend = "none" in the settings`},
+	absent{sandbox.ProviderOpenSandbox, `it is not set: sandbox_backend is "none"`, `set sandbox_backend = "opensandbox"`},
 }
 
 const nameNone = `set provider = "auto" in the settings and name no --provider`

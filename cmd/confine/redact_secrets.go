@@ -76,7 +76,7 @@ func settingsSecrets(paths config.Paths) []string {
 		}
 	}
 	if source, err := config.Open(config.Options{Paths: paths}); err == nil {
-		secrets = append(secrets, source.Base().Settings.APIKey)
+		secrets = append(secrets, source.Base().Settings.Remote.APIKey)
 		source.Close()
 	}
 	return secrets

@@ -100,7 +100,7 @@ func printSchema(w io.Writer) error {
 func printSettings(w io.Writer, s *config.Snapshot) error {
 	var b strings.Builder
 	for _, v := range s.Values {
-		printRow(&b, "%-18s  %-22s  %s", v.Key, printable(shownValue(v.Value)), printable(v.Origin))
+		printRow(&b, "%-19s  %-22s  %s", v.Key, printable(shownValue(v.Value)), printable(v.Origin))
 	}
 	for _, warning := range s.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", printable(warning))
@@ -157,7 +157,7 @@ func (w *wiring) serverSettings(from *config.Snapshot) *server.Settings {
 		Provider: s.ConfinedBy(), Mode: s.Mode, Network: s.Network, ApprovalPolicy: policy, Rules: s.Rules,
 		WritableRoots: s.Writable(w.paths.Home), Limits: s.Limits,
 		Refusal: from.Refusal, Shown: shownSettings(from), Problems: settingsProblems(from),
-		Confined: choice.confined, ConfinedReport: choice.report, Skipped: choice.skipped,
+		Confined: choice.confined, Elsewhere: remotely(s), ConfinedReport: choice.report, Skipped: choice.skipped,
 		Unreadable: w.finder(s).Find,
 	}
 }

@@ -71,7 +71,7 @@ func newWiring(o wiringOptions) (_ *wiring, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.providers, err = openProviders(w.settings, w.paths.StateDir, o); err != nil {
+	if w.providers, err = openProviders(w.settings, w.paths.StateDir, w.secrets, o); err != nil {
 		return nil, err
 	}
 	w.closers = append(w.closers, w.providers.close)
@@ -141,7 +141,7 @@ func (w *wiring) openGate() (*approval.Gate, error) {
 // hidden says what no confined command can read.
 func (w *wiring) hidden(s config.Settings) hide.Rules {
 	more := s.Hidden(w.paths.Home)
-	if s.APIKey != "" { // one of them has it, most likely
+	if s.Remote.APIKey != "" { // one of them has it, most likely
 		for _, file := range []string{w.paths.SettingsFile(), w.paths.ManagedFile} {
 			if file != "" {
 				more = append(more, file)
@@ -150,6 +150,10 @@ func (w *wiring) hidden(s config.Settings) hide.Rules {
 	}
 	return hide.Rules{Home: w.paths.Home, Getenv: os.Getenv, Defaults: s.DenyReadDefaults, Root: os.Geteuid() == 0, More: more}
 }
+
+// secrets are what no confined command can read, and what it could only because the
+// workspace lies in it.
+func (w *wiring) secrets(s config.Settings) []string { return hide.New(w.hidden(s), nil).Find(nil) }
 
 // forbidden lists the folders that no command may be given for writing.
 func (w *wiring) forbidden() sandbox.Forbidden {

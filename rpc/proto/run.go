@@ -82,6 +82,10 @@ type RunResult struct {
 	Stdout StreamText `json:"stdout"`
 	Stderr StreamText `json:"stderr"`
 
+	// OutputMissing says why part of the output did not come from a remote sandbox;
+	// left out if all of it did.
+	OutputMissing string `json:"outputMissing,omitempty"`
+
 	Sandbox    *SandboxFacts   `json:"sandbox,omitempty"` // left out for a background run in danger-full-access
 	Approval   *ApprovalFacts  `json:"approval,omitempty"`
 	Escalation *EscalationHint `json:"escalation,omitempty"`

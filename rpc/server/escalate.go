@@ -56,6 +56,9 @@ func (c *client) escalation(params proto.EscalationParams) (*plan, *run, error) 
 	wider.kind, wider.asks = approval.KindEscalation, true
 	wider.justification = params.Justification
 	wider.evidence, wider.warnings, wider.reason = evidence(e)
+	if settings.Elsewhere {
+		wider.warnings = append([]string{remoteWarning}, wider.warnings...)
+	}
 	if wider.open {
 		wider.warnings = append(wider.warnings, "What was written to the command while it ran is not written to it again.")
 	}
@@ -66,6 +69,9 @@ func (c *client) escalation(params proto.EscalationParams) (*plan, *run, error) 
 	} else {
 		more, err = c.widen(&wider, params.SandboxPermissions)
 		wider.warnings = append(wider.warnings, lessWouldDo(e)...)
+	}
+	if err == nil {
+		err = settings.reachable(wider.want)
 	}
 	if err != nil || !more {
 		wider.release()

@@ -28,6 +28,7 @@ const (
 	signalMarker        = "[killed by signal: %s]"
 	exitMarker          = "[exit code: %d]"
 	limitMarker         = "[sandbox: limit reached: %s]"
+	missingMarker       = "[part of the output is missing: %s]"
 	plantedMarker       = "[sandbox: made or changed by this command, and used by programs outside by themselves; tell the user: %s]"
 )
 
@@ -114,6 +115,9 @@ func markers(p plan, f facts, r *proto.RunResult) []string {
 		for _, text := range sandbox.ReachedLimits(r.Sandbox.Limits) {
 			add(limitMarker, text)
 		}
+	}
+	if r.OutputMissing != "" {
+		add(missingMarker, r.OutputMissing)
 	}
 	if r.TimedOut {
 		add(timedOutMarker, r.EffectiveTimeoutMs)

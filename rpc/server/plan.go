@@ -102,6 +102,9 @@ func (c *client) plan(p proto.RunCommandParams) (plan, error) {
 		return plan{}, err
 	}
 	roots := c.roots(settings)
+	if settings.Elsewhere {
+		dir = c.remoteDirectory(p.Cwd, dir, roots)
+	}
 	have, want, err := settings.scopes(p, roots)
 	if err != nil {
 		return plan{}, err
@@ -124,6 +127,12 @@ func (c *client) plan(p proto.RunCommandParams) (plan, error) {
 		timeout: timeout, background: p.Background, token: p.WorkDoneToken,
 		have: allowed, want: wanted,
 		kind: approval.KindCommand, asks: want.beyond(have),
+	}
+	if err := settings.reachable(wanted); err != nil {
+		return plan{}, err
+	}
+	if settings.Elsewhere {
+		made.warnings = []string{remoteWarning}
 	}
 	if err := c.interactive(made); err != nil {
 		return plan{}, err

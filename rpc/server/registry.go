@@ -61,6 +61,9 @@ func (r *run) env(host []string) []string {
 	if r.plan.terminal != nil {
 		environment = sandbox.TerminalEnvironment
 	}
+	if r.plan.settings.Elsewhere {
+		host = nil // paths, names and secrets of this machine mean nothing there
+	}
 	env, dropped := environment(host, r.plan.env)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -40,7 +40,7 @@ func (e *ending) describe(result *proto.RunResult) {
 	if !e.ran {
 		return
 	}
-	result.TimedOut = e.result.TimedOut
+	result.TimedOut, result.OutputMissing = e.result.TimedOut, e.result.Missing
 	if e.result.Signal != "" {
 		result.Signal = e.result.Signal
 	} else {

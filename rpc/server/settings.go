@@ -39,6 +39,10 @@ type Settings struct {
 	// a command is refused with a *sandbox.UnavailableError.
 	Confined sandbox.Provider
 
+	// Elsewhere says that Confined runs commands on another machine: nothing of this
+	// one's environment goes there, and no mode is to be had that runs them here.
+	Elsewhere bool
+
 	// ConfinedReport says what every provider of this host can do. It may take
 	// a second. Nil means that only Confined is asked.
 	ConfinedReport func(context.Context) []sandbox.Report

@@ -22,9 +22,20 @@ When a call was denied and the task needs what was denied, repeat exactly that c
 Do not ask before a denial, unless this conversation has already seen the same access denied. A refusal is final for that command: do not ask again in other words. It says nothing about other commands. If you are told that prompts are switched off, do not escalate at all.`
 )
 
+// askable are the modes that an agent may ask for: none if nobody can be asked.
+func (s *Settings) askable(canAsk bool) []sandbox.Mode {
+	switch {
+	case !canAsk || !s.Mode.Confined():
+		return nil
+	case s.Elsewhere:
+		return []sandbox.Mode{sandbox.WorkspaceWrite} // what is wider runs commands here
+	}
+	return []sandbox.Mode{sandbox.WorkspaceWrite, sandbox.DangerFullAccess}
+}
+
 // shellTool describes the tool. Fields to ask for more are in it only if that
 // can be granted.
-func shellTool(escalation bool) proto.Tool {
+func shellTool(modes []sandbox.Mode) proto.Tool {
 	tool := proto.Tool{Name: "bash", Description: toolDescription}
 	properties := map[string]any{}
 	add := func(name, field string, schema map[string]any) {
@@ -36,10 +47,10 @@ func shellTool(escalation bool) proto.Tool {
 	add("workdir", "cwd", typed("string", "Directory to run in, as an absolute path. Default: the workspace folder."))
 	add("timeoutMs", "timeoutMs", typed("integer", "Milliseconds until the command is ended. Default 120000, at most 600000."))
 	add("run_in_background", "background", typed("boolean", "Answer at once and let the command go on."))
-	if escalation {
+	if len(modes) > 0 {
 		tool.Description += escalationDescription
 		permissions := typed("string", "Mode to ask the user for, for this call only.")
-		permissions["enum"] = []string{string(sandbox.WorkspaceWrite), string(sandbox.DangerFullAccess)}
+		permissions["enum"] = modes
 		add("sandbox_permissions", "sandboxPermissions", permissions)
 		add("justification", "justification", typed("string", "One sentence for the user: why this command needs it. Required with sandbox_permissions."))
 	}

@@ -46,6 +46,10 @@ type Config struct {
 	UploadSize int64    // the most that is uploaded, in bytes before compression; 0 is DefaultUploadSize
 	UploadSkip []string // names of files and folders, or paths below a root, that are not uploaded
 
+	// Secrets lists paths of this machine that are never uploaded, besides those that
+	// a policy hides. Nil means that there are none.
+	Secrets func() []string
+
 	// PlainHTTP are host names that may be reached without TLS, besides loopback.
 	PlainHTTP []string
 

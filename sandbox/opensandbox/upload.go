@@ -33,7 +33,10 @@ func (p *Provider) pack(ctx context.Context, policy sandbox.Policy) (*pack, erro
 	if p.config.Workspace != WorkspaceUpload {
 		return nil, nil
 	}
-	k := &pack{config: p.config, tops: rootsOnly(policy), hidden: policy.Unreadable}
+	k := &pack{config: p.config, tops: rootsOnly(policy), hidden: slices.Clone(policy.Unreadable)}
+	if p.config.Secrets != nil {
+		k.hidden = append(k.hidden, p.config.Secrets()...)
+	}
 	for _, hidden := range k.hidden {
 		if info, err := os.Stat(hidden); err == nil && info.Mode().IsRegular() {
 			k.same = append(k.same, info)

@@ -3,6 +3,7 @@ package config
 import (
 	"github.com/confine-dev/confine/approval/rules"
 	"github.com/confine-dev/confine/sandbox"
+	"github.com/confine-dev/confine/sandbox/opensandbox"
 )
 
 // The keys of the settings, as they are spelled everywhere.
@@ -24,6 +25,14 @@ const (
 	KeyURL            = "sandbox_url"
 	KeyAPIKey         = "sandbox_api_key"
 	KeyAPI            = "sandbox_api"
+	KeyPlainHTTP      = "sandbox_plain_http"
+	KeyImage          = "sandbox_image"
+	KeyCPU            = "sandbox_cpu"
+	KeySandboxMemory  = "sandbox_memory"
+	KeyWorkspace      = "sandbox_workspace"
+	KeyUploadSize     = "sandbox_upload_size"
+	KeyUploadSkip     = "sandbox_upload_skip"
+	KeyOutput         = "sandbox_output"
 	KeyNoNewPrivs     = "no_new_privs"
 	KeyExcludeTmpdir  = "exclude_tmpdir"
 	KeyExcludeTmp     = "exclude_slash_tmp"
@@ -111,19 +120,52 @@ var Keys = []Key{
 	},
 	{
 		Name: KeyBackend, Kind: Text, Default: "none", Choices: []string{"none", "opensandbox"}, Env: "CONFINE_SANDBOX_BACKEND", order: fixed{},
-		Meaning: "Where commands run: on this machine (`\"none\"`) or in a remote OpenSandbox. This version has no `opensandbox` yet and refuses every confined command with it.",
+		Meaning: "Where commands run: on this machine (`\"none\"`) or in a remote OpenSandbox; see [below](#a-remote-opensandbox). They never run here because it cannot be reached.",
 	},
 	{
 		Name: KeyURL, Kind: Text, Env: "CONFINE_SANDBOX_URL", form: webAddress, order: fixed{},
-		Meaning: "The address of the OpenSandbox, without a password or token in it.",
+		Meaning: "The address of the OpenSandbox, such as `\"https://host:8080\"`, without a password or token in it. It must be `https` off this machine.",
 	},
 	{
 		Name: KeyAPIKey, Kind: Text, Env: "CONFINE_SANDBOX_API_KEY", Secret: true, order: fixed{},
 		Meaning: "Its key. It is never shown, and while there is one no confined command can read the settings files.",
 	},
 	{
-		Name: KeyAPI, Kind: Text, Default: "lifecycle", Choices: []string{"lifecycle", "run"}, order: fixed{},
-		Meaning: "Which of its two interfaces is used.",
+		Name: KeyAPI, Kind: Text, Default: opensandbox.APILifecycle, Choices: []string{opensandbox.APILifecycle, opensandbox.APIRun}, order: fixed{},
+		Meaning: "Which of its two interfaces is used: a sandbox per session, or one call per command.",
+	},
+	{
+		Name: KeyPlainHTTP, Kind: Names, Default: []string{}, form: hostName, order: fixed{},
+		Meaning: "Hosts that may be the OpenSandbox without TLS. Whoever is on the way can read and change everything then, the key included.",
+	},
+	{
+		Name: KeyImage, Kind: Text, Default: opensandbox.DefaultImage, order: fixed{},
+		Meaning: "The container image of a remote sandbox. It needs `bash`, and `tar` for `sandbox_workspace = \"upload\"`.",
+	},
+	{
+		Name: KeyCPU, Kind: Text, Default: opensandbox.DefaultCPU, form: processors, order: fixed{},
+		Meaning: "How many processors a remote sandbox is asked for, such as `\"2\"` or `\"500m\"`.",
+	},
+	{
+		Name: KeySandboxMemory, Kind: Size, Default: int64(opensandbox.DefaultMemory), order: fixed{},
+		Meaning: "How much memory it is asked for; by default 4 GiB.",
+	},
+	{
+		Name: KeyWorkspace, Kind: Text, Default: opensandbox.WorkspaceNone, order: fixed{},
+		Choices: []string{opensandbox.WorkspaceNone, opensandbox.WorkspaceUpload, opensandbox.WorkspaceMount},
+		Meaning: "What a remote sandbox has of the workspace: an empty folder, a copy, or, of a service on this machine, the folder itself.",
+	},
+	{
+		Name: KeyUploadSize, Kind: Size, Default: int64(opensandbox.DefaultUploadSize), order: fixed{},
+		Meaning: "How much may be uploaded for one sandbox; by default 256 MiB. A larger workspace is refused, not cut.",
+	},
+	{
+		Name: KeyUploadSkip, Kind: Names, Default: []string{}, form: skipped, order: fixed{},
+		Meaning: "What is not uploaded: names of files and folders such as `\"node_modules\"`, or paths below the workspace folder such as `\".git/objects\"`.",
+	},
+	{
+		Name: KeyOutput, Kind: Text, Default: opensandbox.OutputLines, Choices: []string{opensandbox.OutputLines, opensandbox.OutputBytes}, order: fixed{},
+		Meaning: "How output comes from a remote sandbox: `\"lines\"`, stdout and stderr apart but not to the byte, or `\"bytes\"`, to the byte but with stderr in stdout.",
 	},
 	{
 		Name: KeyNoNewPrivs, Kind: Switch, Env: "CONFINE_NO_NEW_PRIVS", order: fixed{},

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/harden"
+	"github.com/confine-dev/confine/sandbox/opensandbox"
 )
 
 // Kind is the type of a key's values.
@@ -23,11 +25,12 @@ const (
 	List   Kind = "list"   // []string
 	Count  Kind = "count"  // int64, at least 1
 	Size   Kind = "size"   // int64, bytes, at least 1
+	Names  Kind = "names"  // []string, not of paths
 
 	RuleList Kind = "rules" // rules.Rules
 )
 
-// maxPaths is how many paths one list may have: each can cost every run a mount.
+// maxPaths is how many items one list may have: each path can cost every run a mount.
 const maxPaths = 256
 
 // form reads a text that must be more than a text. fault completes a sentence
@@ -51,7 +54,9 @@ func (k *Key) read(raw any) (value any, fault string) {
 		}
 		return k.readText(text)
 	case List:
-		return k.readPaths(raw)
+		return k.readList(raw, "paths", `must be a list of absolute paths, such as ["/opt/data"]`)
+	case Names:
+		return k.readList(raw, "names", `must be a list of texts in quotes, such as ["name"]`)
 	case RuleList:
 		return readRules(raw)
 	case Count:
@@ -78,30 +83,31 @@ func (k *Key) readText(text string) (value any, fault string) {
 	return text, ""
 }
 
-func (k *Key) readPaths(raw any) (value any, fault string) {
-	const wanted = `must be a list of absolute paths, such as ["/opt/data"]`
+// readList reads a list of items, each once. wanted completes a sentence about one that
+// is none.
+func (k *Key) readList(raw any, items, wanted string) (value any, fault string) {
 	list, ok := raw.([]any)
 	if !ok {
 		return nil, wanted
 	}
 	if len(list) > maxPaths {
-		return nil, fmt.Sprintf("has %d paths, and at most %d can be given", len(list), maxPaths)
+		return nil, fmt.Sprintf("has %d %s, and at most %d can be given", len(list), items, maxPaths)
 	}
-	paths := []string{}
+	all := []string{}
 	for _, item := range list {
 		text, ok := item.(string)
 		if !ok {
 			return nil, wanted
 		}
-		path, fault := k.form(text)
+		item, fault := k.form(text)
 		if fault != "" {
 			return nil, fault
 		}
-		if !slices.Contains(paths, path) {
-			paths = append(paths, path)
+		if !slices.Contains(all, item) {
+			all = append(all, item)
 		}
 	}
-	return paths, ""
+	return all, ""
 }
 
 // readVariable reads the text of an environment variable, which is not blank.
@@ -204,6 +210,30 @@ func webAddress(text string) (address, fault string) {
 		return "", "must not have a user or password in it; use " + KeyAPIKey
 	case u.RawQuery != "" || u.Fragment != "":
 		return "", "must not have anything behind a ? or #, where tokens stand; use " + KeyAPIKey
+	}
+	return text, ""
+}
+
+var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.:-]{0,252}[A-Za-z0-9])?$`)
+
+// hostName reads the name or address of a host, without a port.
+func hostName(text string) (name, fault string) {
+	port := strings.Count(text, ":") == 1 // an IPv6 address has more
+	if port || !hostForm.MatchString(text) {
+		return "", fmt.Sprintf("names %q, which is not the name of a host; give it without scheme and port", text)
+	}
+	return text, ""
+}
+
+// processors reads a number of processors.
+func processors(text string) (number, fault string) {
+	return text, opensandbox.CPUFault(text)
+}
+
+// skipped reads the name of a file or folder, or a path below a folder.
+func skipped(text string) (name, fault string) {
+	if strings.ContainsRune(text, 0) || text == "." || !filepath.IsLocal(text) || filepath.ToSlash(filepath.Clean(text)) != text {
+		return "", fmt.Sprintf("names %q, which is neither a name nor a path below a folder", text)
 	}
 	return text, ""
 }

@@ -112,7 +112,7 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("%s shows the key", v.Key)
 		}
 	}
-	if s.Settings.APIKey != "s3cret" {
+	if s.Settings.Remote.APIKey != "s3cret" {
 		t.Error("the key is lost")
 	}
 }

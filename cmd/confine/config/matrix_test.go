@@ -23,30 +23,38 @@ type row struct {
 
 // matrix has every key, by hand: what is tighter is not taken from the code.
 var matrix = map[string]row{
-	"sandbox_mode":       {tight: `"read-only"`, loose: `"workspace-write"`},
-	"network_access":     {tight: `false`, loose: `true`},
-	"writable_roots":     {tight: `["/opt/a"]`, loose: `["/opt/a","/opt/b"]`},
-	"deny_read":          {tight: `["/opt/a","/opt/b"]`, loose: `["/opt/a"]`},
-	"deny_read_defaults": {tight: `true`, loose: `false`},
-	"approval_policy":    {tight: `"never"`, loose: `"ask"`},
-	"provider":           {tight: `"landlock"`, loose: `"bwrap"`, fixed: true},
-	"on_unavailable":     {tight: `"refuse"`, loose: `"run-unconfined"`},
-	"prefer_bwrap":       {tight: `false`, loose: `true`, fixed: true},
-	"bwrap_path":         {tight: `"/opt/a"`, loose: `"/opt/b"`, fixed: true},
-	"bwrap_ro_roots":     {tight: `["/opt/a"]`, loose: `["/opt/b"]`, fixed: true},
-	"bwrap_dev_roots":    {tight: `["/dev/a"]`, loose: `["/dev/b"]`, both: `[]`},
-	"sandbox_backend":    {tight: `"none"`, loose: `"opensandbox"`, fixed: true},
-	"sandbox_url":        {tight: `"https://a.test"`, loose: `"https://b.test"`, fixed: true},
-	"sandbox_api_key":    {tight: `"k1"`, loose: `"k2"`, fixed: true},
-	"sandbox_api":        {tight: `"lifecycle"`, loose: `"run"`, fixed: true},
-	"no_new_privs":       {tight: `true`, loose: `false`, fixed: true},
-	"exclude_tmpdir":     {tight: `true`, loose: `false`},
-	"exclude_slash_tmp":  {tight: `true`, loose: `false`},
-	"limits.processes":   {tight: `100`, loose: `200`},
-	"limits.memory":      {tight: `"1MiB"`, loose: `"1GiB"`},
-	"limits.open_files":  {tight: `100`, loose: `200`},
-	"limits.file_size":   {tight: `1024`, loose: `"1MiB"`},
-	"limits.tmp_size":    {tight: `"1MiB"`, loose: `"2MiB"`},
+	"sandbox_mode":        {tight: `"read-only"`, loose: `"workspace-write"`},
+	"network_access":      {tight: `false`, loose: `true`},
+	"writable_roots":      {tight: `["/opt/a"]`, loose: `["/opt/a","/opt/b"]`},
+	"deny_read":           {tight: `["/opt/a","/opt/b"]`, loose: `["/opt/a"]`},
+	"deny_read_defaults":  {tight: `true`, loose: `false`},
+	"approval_policy":     {tight: `"never"`, loose: `"ask"`},
+	"provider":            {tight: `"landlock"`, loose: `"bwrap"`, fixed: true},
+	"on_unavailable":      {tight: `"refuse"`, loose: `"run-unconfined"`},
+	"prefer_bwrap":        {tight: `false`, loose: `true`, fixed: true},
+	"bwrap_path":          {tight: `"/opt/a"`, loose: `"/opt/b"`, fixed: true},
+	"bwrap_ro_roots":      {tight: `["/opt/a"]`, loose: `["/opt/b"]`, fixed: true},
+	"bwrap_dev_roots":     {tight: `["/dev/a"]`, loose: `["/dev/b"]`, both: `[]`},
+	"sandbox_backend":     {tight: `"none"`, loose: `"opensandbox"`, fixed: true},
+	"sandbox_url":         {tight: `"https://a.test"`, loose: `"https://b.test"`, fixed: true},
+	"sandbox_api_key":     {tight: `"k1"`, loose: `"k2"`, fixed: true},
+	"sandbox_api":         {tight: `"lifecycle"`, loose: `"run"`, fixed: true},
+	"sandbox_plain_http":  {tight: `[]`, loose: `["a.test"]`, fixed: true},
+	"sandbox_image":       {tight: `"a"`, loose: `"b"`, fixed: true},
+	"sandbox_cpu":         {tight: `"1"`, loose: `"2"`, fixed: true},
+	"sandbox_memory":      {tight: `"1GiB"`, loose: `"2GiB"`, fixed: true},
+	"sandbox_workspace":   {tight: `"none"`, loose: `"mount"`, fixed: true},
+	"sandbox_upload_size": {tight: `"1MiB"`, loose: `"2MiB"`, fixed: true},
+	"sandbox_upload_skip": {tight: `["a","b"]`, loose: `["a"]`, fixed: true},
+	"sandbox_output":      {tight: `"lines"`, loose: `"bytes"`, fixed: true},
+	"no_new_privs":        {tight: `true`, loose: `false`, fixed: true},
+	"exclude_tmpdir":      {tight: `true`, loose: `false`},
+	"exclude_slash_tmp":   {tight: `true`, loose: `false`},
+	"limits.processes":    {tight: `100`, loose: `200`},
+	"limits.memory":       {tight: `"1MiB"`, loose: `"1GiB"`},
+	"limits.open_files":   {tight: `100`, loose: `200`},
+	"limits.file_size":    {tight: `1024`, loose: `"1MiB"`},
+	"limits.tmp_size":     {tight: `"1MiB"`, loose: `"2MiB"`},
 }
 
 // moreModes are the pairs of modes besides that of the matrix.
@@ -270,7 +278,7 @@ func (w *testPlace) expect(what, key, value, origin string) *Snapshot {
 		switch {
 		case v.Key != key:
 		case keyOf(key).Secret:
-			if got := s.Settings.APIKey; got != want || v.Value != "set" {
+			if got := s.Settings.Remote.APIKey; got != want || v.Value != "set" {
 				w.t.Errorf("%s: got %q, shown as %v", what, got, v.Value)
 			}
 		case !reflect.DeepEqual(v.Value, want):

@@ -39,7 +39,7 @@ func (k *Key) schema() map[string]any {
 	switch k.Kind {
 	case Switch:
 		s["type"] = "boolean"
-	case List:
+	case List, Names:
 		s["type"], s["items"], s["maxItems"] = "array", map[string]any{"type": "string"}, maxPaths
 	case RuleList:
 		s["type"], s["items"], s["maxItems"] = "array", ruleSchema(), maxRules
@@ -86,6 +86,8 @@ func (k *Key) accepts() string {
 		all = []string{k.mark(false), k.mark(true)}
 	case k.Kind == List:
 		all = []string{"a list of paths"}
+	case k.Kind == Names:
+		all = []string{"a list of texts"}
 	case k.Kind == RuleList:
 		all = []string{"tables"}
 	case k.Kind == Count:

@@ -28,10 +28,21 @@ type Settings struct {
 	BwrapReadOnly []string
 	BwrapDevices  []string
 
-	Backend          string // "none": this machine
-	URL, APIKey, API string // of the backend
-	NoNewPrivs       *bool  // nil: as the mode at the start wants it
-	Limits           sandbox.Limits
+	Backend    string // "none": this machine
+	Remote     Remote
+	NoNewPrivs *bool // nil: as the mode at the start wants it
+	Limits     sandbox.Limits
+}
+
+// Remote is which service Backend means and how it is used; see opensandbox.Config.
+type Remote struct {
+	URL, APIKey, API  string
+	PlainHTTP         []string
+	Image, CPU        string
+	Memory            int64
+	Workspace, Output string
+	UploadSize        int64
+	UploadSkip        []string
 }
 
 // ConfinedBy is the provider that the settings name, or sandbox.ProviderAuto.
@@ -40,6 +51,15 @@ func (s Settings) ConfinedBy() string {
 		return s.Backend
 	}
 	return s.Provider
+}
+
+// conflict says why these settings cannot hold together; empty if they can.
+func (s Settings) conflict() string {
+	if s.Backend != sandbox.ProviderOpenSandbox || s.Mode.Confined() {
+		return ""
+	}
+	return fmt.Sprintf("%s = %q runs commands on this machine, and %s = %q wants them elsewhere: set a confined mode, or %s = \"none\"",
+		KeyMode, s.Mode, KeyBackend, s.Backend, KeyBackend)
 }
 
 // Value is one effective setting, for people.
@@ -83,7 +103,7 @@ func (v values) number(key string) uint64 {
 	return uint64(n) // none is negative
 }
 
-func (v values) paths(key string) []string {
+func (v values) list(key string) []string {
 	list, _ := v[key].([]string)
 	return list
 }
@@ -95,13 +115,19 @@ func (v values) rules(key string) rules.Rules {
 
 func (v values) settings() Settings {
 	s := Settings{
-		Mode: sandbox.Mode(v.text(KeyMode)), Network: v.yes(KeyNetwork), WritableRoots: v.paths(KeyWritableRoots),
+		Mode: sandbox.Mode(v.text(KeyMode)), Network: v.yes(KeyNetwork), WritableRoots: v.list(KeyWritableRoots),
 		ApprovalPolicy: v.text(KeyApprovalPolicy), Rules: v.rules(KeyRules),
-		DenyRead: v.paths(KeyDenyRead), DenyReadDefaults: v.yes(KeyDenyReadStores),
+		DenyRead: v.list(KeyDenyRead), DenyReadDefaults: v.yes(KeyDenyReadStores),
 		Provider: v.text(KeyProvider), RunUnconfined: v.text(KeyOnUnavailable) == "run-unconfined",
 		PreferBwrap: v.yes(KeyPreferBwrap), BwrapPath: v.text(KeyBwrapPath),
-		BwrapReadOnly: v.paths(KeyBwrapReadOnly), BwrapDevices: v.paths(KeyBwrapDevices),
-		Backend: v.text(KeyBackend), URL: v.text(KeyURL), APIKey: v.text(KeyAPIKey), API: v.text(KeyAPI),
+		BwrapReadOnly: v.list(KeyBwrapReadOnly), BwrapDevices: v.list(KeyBwrapDevices),
+		Backend: v.text(KeyBackend),
+		Remote: Remote{
+			URL: v.text(KeyURL), APIKey: v.text(KeyAPIKey), API: v.text(KeyAPI), PlainHTTP: v.list(KeyPlainHTTP),
+			Image: v.text(KeyImage), CPU: v.text(KeyCPU), Memory: int64(v.number(KeySandboxMemory)),
+			Workspace: v.text(KeyWorkspace), Output: v.text(KeyOutput),
+			UploadSize: int64(v.number(KeyUploadSize)), UploadSkip: v.list(KeyUploadSkip),
+		},
 		Limits: sandbox.Limits{
 			Processes: v.number(KeyProcesses), Memory: v.number(KeyMemory), OpenFiles: v.number(KeyOpenFiles),
 			FileSize: v.number(KeyFileSize), TempSize: v.number(KeyTempSize),
@@ -191,6 +217,9 @@ func compose(ordered, tightening []layer) *Snapshot {
 		}
 	}
 	s.Settings, s.Values = v.settings(), v.shown(origins)
+	if s.Refusal == "" {
+		s.Refusal = s.Settings.conflict()
+	}
 	return s
 }
 
