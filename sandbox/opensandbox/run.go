@@ -276,9 +276,9 @@ func (s *session) read(response *http.Response, first chan<- string) {
 			begun = true
 			first <- e.Text
 		case e.Type == "stdout" && begun:
-			s.emit(sandbox.StdoutStream, []byte(e.Text+"\n"))
+			s.emit(sandbox.StdoutStream, e.line())
 		case e.Type == "stderr" && begun:
-			s.emit(sandbox.StderrStream, []byte(e.Text+"\n"))
+			s.emit(sandbox.StderrStream, e.line())
 		}
 	}
 }
@@ -417,12 +417,15 @@ func (s *session) interrupted(state verdict) (verdict, string, error) {
 	case <-timer.C:
 	case <-s.remote.ctx.Done():
 	}
+	if s.provider.config.Output == OutputBytes {
+		told = verdict{} // it was said as soon as the command had begun
+	}
 	for _, v := range []verdict{state, told} {
 		if v.kind == exited || v.kind == killed {
 			return v, "", nil
 		}
 	}
-	return verdict{kind: killed, signal: "SIGKILL"}, "", nil
+	return verdict{}, "", s.fault("the command is over, and the service does not say how it ended")
 }
 
 // giveUp deletes the sandbox, since a command in it may still run.
@@ -449,33 +452,31 @@ func (s *session) followLogs() (verdict, string, error) {
 	p := s.provider
 	var cursor int64
 	take := func(data []byte) { s.emit(sandbox.StdoutStream, data) }
-	failures := 0
-	step := func() (*failure, bool) { // ok if the logs were read
+	// step reads what there is; moved reports whether that was anything.
+	step := func() (moved bool, f *failure) {
 		read, f := s.remote.execd.logs(s.remote.ctx, s.id, cursor, take)
 		cursor += read
-		if f == nil || read > 0 {
-			failures = 0
-		}
-		return f, f == nil
+		return read > 0, f
 	}
-	// drain reads what is left when the command is over, and says what is missing.
+	// drain reads what is left when the command is over, and says what is missing. One
+	// answer has all of it: what comes later is printed by something it left behind.
 	drain := func() string {
-		for try := 0; ; try++ {
-			before := cursor
-			f, ok := step()
+		for call, try := 1, 0; ; call, try = call+1, try+1 {
+			moved, f := step()
 			switch {
-			case ok && cursor == before:
+			case f == nil:
 				return ""
-			case ok:
+			case moved && call < 10*tries:
 				try = 0
 			case try+1 >= tries || f.lost() || !p.pause(s.remote.ctx, p.config.Retry<<try):
 				return f.text
 			}
 		}
 	}
+	failures := 0 // to get the status, in a row
 	wait := min(10*time.Millisecond, p.config.Poll)
 	for {
-		logs, _ := step()
+		_, _ = step() // what fails here is read at the end
 		state, f := s.status()
 		switch {
 		case s.remote.ctx.Err() != nil:
@@ -491,7 +492,7 @@ func (s *session) followLogs() (verdict, string, error) {
 			if failures++; f.lost() || failures >= 2*tries {
 				return s.giveUp("how the command ended is not known: " + f.text)
 			}
-		case logs == nil:
+		default:
 			failures = 0
 		}
 		timer := time.NewTimer(wait)

@@ -230,13 +230,16 @@ func (s *service) ask(ctx context.Context, client *http.Client, p peer, c call, 
 		return failed
 	}
 	defer response.Body.Close()
+	bad := func(why string) *failure {
+		return &failure{sent: true, text: fmt.Sprintf("%s %s at %s: the answer cannot be used: %s", c.method, c.path, p.base.Host, why)}
+	}
+	if strings.HasPrefix(response.Header.Get("Content-Type"), "text/html") {
+		return bad("it is a page, as of something on the way to the service") // and says nothing of what was done
+	}
 	if v == nil {
 		return nil // that it was done is all there is to know
 	}
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	bad := func(why string) *failure {
-		return &failure{sent: true, text: fmt.Sprintf("%s %s at %s: the answer cannot be used: %s", c.method, c.path, p.base.Host, why)}
-	}
 	switch {
 	case err != nil:
 		return bad(s.shown(reason(ctx, err)))

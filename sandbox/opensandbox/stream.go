@@ -89,6 +89,10 @@ func (s *events) line() (line []byte, err error) {
 	}
 }
 
+// line is the line that an event of output stands for. execd cuts the end off, save for
+// an empty line, of which that is all there is.
+func (e event) line() []byte { return []byte(strings.TrimSuffix(e.Text, "\n") + "\n") }
+
 // final is the verdict of an event, if it is a last one.
 func (e event) final() (v verdict, last bool) {
 	switch {
