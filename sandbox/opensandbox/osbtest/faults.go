@@ -194,7 +194,9 @@ func (c *chaos) fault(route Route, nth int) Fault {
 	case BadEvent:
 		fault.Text = badEvents[random.IntN(len(badEvents))]
 	case HostileEndpoint:
-		fault.Text = ""
+		fault.Text = HostileEndpoints[random.IntN(len(HostileEndpoints))]
+	case Unauthorized, TooMany, Redirect:
+		fault.After = false // who says no has done nothing
 	}
 	return fault
 }

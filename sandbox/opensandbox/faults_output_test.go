@@ -1,0 +1,125 @@
+//go:build unix
+
+package opensandbox_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/confine-dev/confine/sandbox/opensandbox"
+	"github.com/confine-dev/confine/sandbox/opensandbox/osbtest"
+)
+
+// TestFaultOfLogs: where every byte counts, none comes twice or from nowhere, and what
+// is missing is said to be.
+func TestFaultOfLogs(t *testing.T) {
+	const output = "a\r\n\xffb\nc"
+	all := func(fault osbtest.Fault) injection { return injection{osbtest.Logs, 0, fault} }
+	once := func(fault osbtest.Fault) injection { return injection{osbtest.Logs, 1, fault} }
+	for _, test := range []struct {
+		name  string
+		fault injection
+		want  string
+		whole bool // all output came
+	}{
+		{"none", injection{osbtest.Health, 1, osbtest.Fault{}}, ended, true},
+		{"500 once", once(kind(osbtest.Internal)), ended, true},
+		{"lost once", once(kind(osbtest.Drop)), ended, true},
+		{"cut once", once(kind(osbtest.CutBody)), ended, true},
+		{"redirection once", once(kind(osbtest.Redirect)), ended, true},
+		{"500 always", all(kind(osbtest.Internal)), ended, false},
+		{"page always", all(kind(osbtest.HTML)), ended, false},
+		{"no cursor", all(kind(osbtest.NoCursor)), ended, false},
+		{"cursor goes back", all(text(osbtest.BackCursor, "-1")), ended, false},
+		{"cursor too far", all(text(osbtest.BackCursor, "1000000")), ended, false},
+		{"cursor that is none", all(text(osbtest.BackCursor, "many")), ended, false},
+		{"endless", all(kind(osbtest.Huge)), ended, false},
+		{"sandbox gone", once(kind(osbtest.Gone)), broken, false},
+		{"execd restarted", once(kind(osbtest.ExecdRestart)), broken, false},
+		{"status never to be had", injection{osbtest.Status, 0, kind(osbtest.Internal)}, broken, false},
+		{"status without a code", injection{osbtest.Status, 0, kind(osbtest.NoExitCode)}, broken, false},
+		{"status of another", injection{osbtest.Status, 0, kind(osbtest.OtherID)}, broken, false},
+		{"could not be started", injection{osbtest.Command, 1, kind(osbtest.CannotStart)}, broken, false},
+		{"stream cut before its first event", injection{osbtest.Command, 1, kind(osbtest.CutInit)}, broken, false},
+		{"stream cut behind it", injection{osbtest.Command, 1, kind(osbtest.CutFinal)}, ended, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, osbtest.Options{}, func(c *opensandbox.Config) { c.Output = opensandbox.OutputBytes })
+			b.inject(test.fault)
+			var got strings.Builder
+			s := spec("one", `printf 'a\r\n\377'; echo b >&2; printf c; exit 3`)
+			s.Output = collect(&got)
+			a := b.run(t.Context(), s)
+			b.expect(t, a, test.want)
+			switch {
+			case !strings.HasPrefix(output, got.String()) && test.fault.fault.Kind != osbtest.HTML:
+				t.Errorf("output that was never printed: %q", got.String())
+			case test.whole && (got.String() != output || a.result.Missing != ""):
+				t.Errorf("got %q, missing %q", got.String(), a.result.Missing)
+			case !test.whole && a.how() == ended && a.result.Missing == "" && got.String() != output:
+				t.Errorf("got %q, and nothing is said to be missing", got.String())
+			}
+		})
+	}
+}
+
+// TestFaultOfOneCall: the one-call interface says everything at once, or nothing.
+func TestFaultOfOneCall(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		fault osbtest.Fault
+		want  string
+	}{
+		{"none", osbtest.Fault{}, ended},
+		{"wrong key", kind(osbtest.Unauthorized), broken},
+		{"forbidden", kind(osbtest.Forbidden), broken},
+		{"429", kind(osbtest.TooMany), broken},
+		{"429 with a time", kind(osbtest.RetryAfter), broken},
+		{"500", kind(osbtest.Internal), broken},
+		{"502 when it began", after(osbtest.BadGateway), broken},
+		{"503", kind(osbtest.Unavailable), broken},
+		{"connection lost", kind(osbtest.Drop), broken},
+		{"connection lost when it began", after(osbtest.Drop), broken},
+		{"cut answer", kind(osbtest.CutBody), broken},
+		{"no JSON", after(osbtest.BadJSON), broken},
+		{"page", kind(osbtest.HTML), broken},
+		{"endless answer", after(osbtest.Huge), broken},
+		{"redirection", kind(osbtest.Redirect), broken},
+		{"no exit code", kind(osbtest.NoExitCode), broken},
+		{"exit code as text", text(osbtest.BadExit, "0"), broken},
+		{"no answer", kind(osbtest.Hang), broken},
+		{"no answer when it began", after(osbtest.Hang), broken},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, osbtest.Options{}, func(c *opensandbox.Config) { c.API = opensandbox.APIRun })
+			b.inject(injection{osbtest.OneCall, 1, test.fault})
+			s := spec("one", "echo hi; exit 3")
+			if test.fault.Kind == osbtest.Hang {
+				s.Timeout = short
+			}
+			b.expect(t, b.run(t.Context(), s), test.want)
+		})
+	}
+}
+
+// TestOutputOfWhatIsLeft: what a command leaves behind may print for ever; the command
+// ends all the same.
+func TestOutputOfWhatIsLeft(t *testing.T) {
+	for _, output := range []string{opensandbox.OutputLines, opensandbox.OutputBytes} {
+		b := newBench(t, osbtest.Options{}, func(c *opensandbox.Config) { c.Output = output })
+		a := b.run(t.Context(), spec("one", "echo mine; while :; do echo left; done & exit 3"))
+		b.expect(t, a, ended)
+	}
+}
+
+// TestEmptyLines: execd cuts off line ends, and of an empty line leaves nothing else.
+func TestEmptyLines(t *testing.T) {
+	b := newBench(t, osbtest.Options{}, nil)
+	a := b.run(t.Context(), spec("one", `printf '\na\n\n\nb'`))
+	b.expect(t, a, ended)
+	if want := "\na\n\n\nb\n"; a.stdout != want {
+		t.Errorf("got %q, want %q", a.stdout, want)
+	}
+}
