@@ -101,7 +101,8 @@ type Chunk struct {
 type Process interface {
 	// Wait blocks until the command ended, its output is complete and nothing
 	// of it is left, and returns the same each time. The error means that the
-	// sandbox failed (*UnavailableError with Started set), never the command.
+	// sandbox failed, never the command: an *UnavailableError, with Started set
+	// unless it turned out that the command never began.
 	Wait() (Result, error)
 
 	// Done is closed when Wait would not block any more.

@@ -65,6 +65,7 @@ type Config struct {
 	Poll     time.Duration // between two looks at something that goes on
 	Retry    time.Duration // before the first retry; doubled for each further one
 	Patience time.Duration // how long one answer, or the end of a command, is waited for
+	Startup  time.Duration // how long a sandbox may take until it runs, its image being fetched; 20 times Patience
 }
 
 // Defaults of Config.
@@ -80,10 +81,6 @@ const (
 	defaultPoll     = 200 * time.Millisecond
 	defaultRetry    = 200 * time.Millisecond
 	defaultPatience = 15 * time.Second
-
-	// startPatience is how many times Patience a sandbox may take to run: its image
-	// may have to be fetched first.
-	startPatience = 20
 )
 
 var cpuForm = regexp.MustCompile(`^[1-9][0-9]{0,5}m?$`)
@@ -110,6 +107,7 @@ func (c Config) complete() (Config, *url.URL, error) {
 	c.Poll = cmp.Or(c.Poll, defaultPoll)
 	c.Retry = cmp.Or(c.Retry, defaultRetry)
 	c.Patience = cmp.Or(c.Patience, defaultPatience)
+	c.Startup = cmp.Or(c.Startup, 20*c.Patience)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

@@ -234,7 +234,7 @@ func sameService(a, b string) bool {
 
 // settle tries once more to delete what may be left.
 func (p *Provider) settle() {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*p.config.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), p.config.Patience)
 	defer cancel()
 	for _, token := range p.journal.left() {
 		if p.lifecycle.deleteLabelled(ctx, token) == nil {

@@ -80,12 +80,12 @@ type view struct {
 // plainID is what goes into paths.
 var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$`)
 
-// create asks for a sandbox. It is asked again only if the service did not hear of
+// create asks for a sandbox; some services answer when it runs. It is asked again only if the service did not hear of
 // it, or says when to.
 func (l *lifecycle) create(ctx context.Context, c creation) (view, *failure) {
 	for try := 0; ; try++ {
 		var made view
-		failed := l.ask(ctx, l.fresh, l.at, call{method: http.MethodPost, path: "/sandboxes", json: c}, &made)
+		failed := l.ask(ctx, l.fresh, l.at, call{method: http.MethodPost, path: "/sandboxes", json: c, patience: l.config.Startup}, &made)
 		if failed == nil && !plainID.MatchString(made.ID) {
 			failed = &failure{sent: true, text: "the service made a sandbox without an id that can be used"}
 		}

@@ -22,6 +22,7 @@ type Provider struct {
 	cancel  context.CancelFunc
 	working sync.WaitGroup // runs, and what goes on besides
 	swept   sync.Once
+	spills  sandbox.SpillQuota
 
 	mu    sync.Mutex // guards what follows
 	slots map[place]*slot

@@ -58,7 +58,7 @@ func (r *remote) end(why string, closed bool) {
 		r.why, r.closed = why, closed
 		r.cancel()
 		p := r.provider
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), 4*p.config.Patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), p.config.Patience)
 		defer cancel()
 		if r.left = p.lifecycle.delete(ctx, r.id); r.left == nil {
 			p.journal.ended(r.token)
@@ -242,7 +242,7 @@ func (p *Provider) disown(token string, f *failure) {
 		return
 	}
 	p.working.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), 2*p.config.Patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.config.Patience)
 		defer cancel()
 		if f := p.lifecycle.deleteLabelled(ctx, token); f != nil {
 			p.config.Log.Warn("it could not be found out whether a sandbox was made", "reason", f.text)
@@ -254,7 +254,7 @@ func (p *Provider) disown(token string, f *failure) {
 // awaitRunning waits for the state of that name. States that are not known may lead
 // there.
 func (p *Provider) awaitRunning(ctx context.Context, seen view) *failure {
-	ctx, cancel := context.WithTimeout(ctx, startPatience*p.config.Patience)
+	ctx, cancel := context.WithTimeout(ctx, p.config.Startup)
 	defer cancel()
 	for {
 		switch seen.Status.State {

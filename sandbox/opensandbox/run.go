@@ -40,7 +40,7 @@ func (p *Provider) newRun(spec sandbox.Spec, facts sandbox.Facts) *run {
 	r := &run{provider: p, spec: spec, facts: facts, started: time.Now(), stopping: make(chan struct{}), done: make(chan struct{})}
 	r.captures = map[sandbox.Stream]*sandbox.Capture{}
 	for _, stream := range []sandbox.Stream{sandbox.StdoutStream, sandbox.StderrStream} {
-		r.captures[stream] = sandbox.NewCapture(sandbox.CaptureOptions{Keep: spec.KeepOutput, SpillDir: spec.SpillDir, Name: spec.RunID + "-" + string(stream)})
+		r.captures[stream] = sandbox.NewCapture(sandbox.CaptureOptions{Keep: spec.KeepOutput, SpillDir: spec.SpillDir, Name: spec.RunID + "-" + string(stream), Quota: &p.spills})
 	}
 	return r
 }

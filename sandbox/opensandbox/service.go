@@ -2,6 +2,7 @@ package opensandbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,6 +112,7 @@ type call struct {
 	json         any       // body, unless it is nil
 	body         io.Reader // body of another type
 	bodyType     string
+	patience     time.Duration // how long the answer is waited for; 0 is Config.Patience
 }
 
 // failure is a call that was not answered as it should be. Its text holds no secret.
@@ -223,7 +225,7 @@ func retryAfter(text string) time.Duration {
 // ask makes one call that is answered at once, and reads the answer into v, which may
 // be nil.
 func (s *service) ask(ctx context.Context, client *http.Client, p peer, c call, v any) *failure {
-	ctx, cancel := context.WithTimeout(ctx, s.config.Patience)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.patience, s.config.Patience))
 	defer cancel()
 	response, failed := s.open(ctx, client, p, c)
 	if failed != nil {

@@ -190,7 +190,7 @@ func (p *Provider) furnish(ctx context.Context, r *remote, policy sandbox.Policy
 
 // uploadRoot uploads an archive of a root and unpacks it there.
 func (p *Provider) uploadRoot(ctx context.Context, r *remote, k *pack, top string) *failure {
-	ctx, cancel := context.WithTimeout(ctx, startPatience*p.config.Patience)
+	ctx, cancel := context.WithTimeout(ctx, p.config.Startup)
 	defer cancel()
 	name := ".confine-" + r.token + ".tgz"
 	content, sink := io.Pipe()
