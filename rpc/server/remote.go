@@ -26,8 +26,8 @@ func (s *Settings) reachable(p sandbox.Policy) error {
 // remoteDirectory is the working directory in a remote sandbox, which has the
 // workspace where it really is.
 func (c *client) remoteDirectory(named, dir string, roots []*sandbox.Root) string {
-	if named == "" && len(c.folders.snapshot()) == 0 {
-		return "/" // this machine's home folder means nothing there
+	if named == "" && (len(c.folders.snapshot()) == 0 || dir[0] != '/') {
+		return "/" // this machine's home folder, or drive, means nothing there
 	}
 	real, err := filepath.EvalSymlinks(dir)
 	for _, root := range roots {

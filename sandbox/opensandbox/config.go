@@ -2,11 +2,13 @@ package opensandbox
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -132,6 +134,9 @@ func (c Config) complete() (Config, *url.URL, error) {
 	}
 	if c.API == APIRun && (c.Workspace != WorkspaceNone || c.Output != OutputLines) {
 		return c, nil, fmt.Errorf("sandbox_api = %q knows no files and one way of output: leave sandbox_workspace and sandbox_output out, or use %q", APIRun, APILifecycle)
+	}
+	if c.Workspace != WorkspaceNone && runtime.GOOS == "windows" {
+		return c, nil, errors.New("sandbox_workspace cannot be used on Windows: its paths mean nothing in a remote sandbox")
 	}
 	return c, base, nil
 }

@@ -246,6 +246,21 @@ func TestClosingASessionEndsItsCommands(t *testing.T) {
 	}
 }
 
+// TestEndOfABackgroundRequestIsNoSuccess: execd says at once that it is done with
+// starting, which says nothing about the command.
+func TestEndOfABackgroundRequestIsNoSuccess(t *testing.T) {
+	s := newService(t, func(c *opensandbox.Config) { c.Output = opensandbox.OutputBytes })
+	s.fake.InjectAll(osbtest.Status, osbtest.Fault{Kind: osbtest.NoExitCode})
+	process, err := s.provider.Start(t.Context(), sandbox.Spec{RunID: "r", Command: "exit 3", Dir: "/", Policy: sandbox.Policy{Mode: sandbox.ReadOnly}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	process.Cancel()
+	if r, err := process.Wait(); err == nil && r.Signal == "" {
+		t.Errorf("it is said to have exited with %d", r.ExitCode)
+	}
+}
+
 // TestRenewal: a sandbox that is in use is kept, by the clock of the service.
 func TestRenewal(t *testing.T) {
 	s := newService(t, func(c *opensandbox.Config) { c.Renew = 5 * time.Millisecond })

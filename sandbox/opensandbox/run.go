@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -265,6 +266,8 @@ func (s *session) read(response *http.Response, first chan<- string) {
 			return
 		}
 		switch v, last := e.final(); {
+		case last && begun && v.kind == exited && s.background():
+			return // the request ended, not the command
 		case last:
 			s.tell(v, begun, first)
 			return
@@ -283,6 +286,9 @@ func (s *session) read(response *http.Response, first chan<- string) {
 	}
 }
 
+// background reports whether execd runs the command in the background.
+func (s *session) background() bool { return s.provider.config.Output == OutputBytes }
+
 func (s *session) tell(v verdict, begun bool, first chan<- string) {
 	if !begun {
 		close(first)
@@ -293,7 +299,7 @@ func (s *session) tell(v verdict, begun bool, first chan<- string) {
 
 // follow waits for the end of the command, which confine may have asked for.
 func (s *session) follow() (v verdict, missing string, err error) {
-	if s.provider.config.Output == OutputBytes {
+	if s.background() {
 		return s.followLogs()
 	}
 	quiet := time.NewTicker(s.provider.config.Patience)
@@ -354,6 +360,16 @@ func (s *session) check(v verdict) (verdict, string, error) {
 	}
 }
 
+// heard is what the stream has said of the end until now.
+func (s *session) heard() verdict {
+	select {
+	case v := <-s.told:
+		return v
+	default:
+		return verdict{}
+	}
+}
+
 // withoutStatus settles for what the stream says, if it says something.
 func (s *session) withoutStatus(v verdict, f *failure) (verdict, string, error) {
 	switch {
@@ -362,7 +378,7 @@ func (s *session) withoutStatus(v verdict, f *failure) (verdict, string, error) 
 	case v.over:
 		return verdict{}, "", s.fault("how the command ended is not known: %s, and: %s", s.provider.shown(v.text), f.text)
 	}
-	return s.giveUp(fmt.Sprintf("how the command ended is not known: %s, and: %s", s.provider.shown(v.text), f.text))
+	return s.giveUp("how the command ended is not known: " + strings.TrimPrefix(s.provider.shown(v.text)+", and: "+f.text, ", and: "))
 }
 
 // compare puts together what the stream and what the status say.
@@ -490,7 +506,7 @@ func (s *session) followLogs() (verdict, string, error) {
 			return s.giveUp("how the command ended is not known: " + state.verdict().text)
 		case f != nil:
 			if failures++; f.lost() || failures >= 2*tries {
-				return s.giveUp("how the command ended is not known: " + f.text)
+				return s.withoutStatus(s.heard(), f)
 			}
 		default:
 			failures = 0
