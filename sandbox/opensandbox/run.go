@@ -433,9 +433,6 @@ func (s *session) interrupted(state verdict) (verdict, string, error) {
 	case <-timer.C:
 	case <-s.remote.ctx.Done():
 	}
-	if s.provider.config.Output == OutputBytes {
-		told = verdict{} // it was said as soon as the command had begun
-	}
 	for _, v := range []verdict{state, told} {
 		if v.kind == exited || v.kind == killed {
 			return v, "", nil
