@@ -173,7 +173,9 @@ func (j *judge) refused(m message, n name, f hostFile) (op string, ok bool) {
 	case "EPERM":
 		// Files have attributes of their own that give this error, which only
 		// opening would show; for these three the sandbox's filter is known.
-		if j.writable(f.path) || m.op != opChmod && m.op != opChown && m.op != opUtime {
+		// Modes with a set-id bit it refuses everywhere.
+		setID := m.op == opChmod && f.exists() && access(f.path, mayWrite)
+		if j.writable(f.path) && !setID || m.op != opChmod && m.op != opChown && m.op != opUtime {
 			return "", false
 		}
 	case "EBUSY":

@@ -4,8 +4,8 @@ import "slices"
 
 // MergeDenials puts what was observed before what messages say. Where everything
 // was observed a message adds nothing: what it speaks of was either seen, or was
-// not the sandbox's doing. Only of what no observer looks at, reading and
-// executing, a message is the only evidence.
+// not the sandbox's doing. Only of what no observer looks at, reading, executing and
+// what the filter refuses before anybody is asked, a message is the only evidence.
 //
 // A denial in a place of housekeeping, of a hard link from one place to another, and
 // of a look at routes is marked Incidental unless a message names the path: the program
@@ -19,7 +19,7 @@ func MergeDenials(seen, said []Denial, o Observation, c Circumstances) []Denial 
 		merged[i].Incidental = without || d.Idle && c.Succeeded
 	}
 	for _, d := range said {
-		if o.State == ObservedFully && !onlySaid(d.Op) || covered(d, seen) {
+		if o.State == ObservedFully && !onlySaid(d) || covered(d, seen) {
 			continue
 		}
 		if len(merged) == maxDenials {
@@ -49,8 +49,11 @@ func Matter(denials []Denial) bool {
 	return slices.ContainsFunc(denials, func(d Denial) bool { return !d.Incidental })
 }
 
-// onlySaid reports whether no observer sees an operation.
-func onlySaid(op string) bool { return op == opRead || op == opExec }
+// onlySaid reports whether no observer sees an operation. A mode is refused with this
+// error by the filter alone, for its set-id bits.
+func onlySaid(d Denial) bool {
+	return d.Op == opRead || d.Op == opExec || d.Op == opChmod && d.Errno == "EPERM"
+}
 
 // covered reports whether one of others is of the same place: programs word
 // operations in their own way.

@@ -43,6 +43,7 @@ var phrases = []struct{ text, errno string }{
 	{"read-only file system", "EROFS"},
 	{"permission denied", "EACCES"},
 	{"operation not permitted", "EPERM"},
+	{"writable by group", "EPERM"}, // git, of the set-gid bit of its folders
 	{"device or resource busy", "EBUSY"},
 	{"resource busy or locked", "EBUSY"},
 	{"network is unreachable", "ENETUNREACH"},
@@ -167,7 +168,7 @@ var operations = []struct {
 	op    string
 }{
 	{[]string{"cannot open directory", "reading", "cannot access", "cannot stat", "scandir", "opendir", "readdir", "readlink", "lstat", "for reading"}, opRead},
-	{[]string{"changing permissions", "preserving permissions", "setting permissions", "chmod", "change mode"}, opChmod},
+	{[]string{"changing permissions", "preserving permissions", "setting permissions", "change permissions", "could not make", "chmod", "change mode"}, opChmod},
 	{[]string{"changing ownership", "preserving ownership", "changing group", "chown", "change ownership", "lchown"}, opChown},
 	{[]string{"setting times", "preserving times", "utime", "chtimes", "utimes"}, opUtime},
 	{[]string{"rename", "renaming", "cannot move", "cannot rename", "move failed"}, opRename},

@@ -56,7 +56,7 @@ var (
 	// What was being done, between a name and the error: "x: Cannot open: …".
 	actionEnd = lazyRegexp(`(?i)(?:[:;] *(?:cannot|can't|could not|couldn't|failed to|unable to) ` +
 		`(?:open|create|write|mkdir|unlink|remove|rename|link|symlink|hard link|read|stat|access|change|set|utime|lock)` +
-		`(?: (?:stream|target|file|directory|mode|ownership|permissions|times|to|uid|gid|[0-9]+,?))*` +
+		`(?: (?:stream|target|file|directory|mode|ownership|permissions|times|to|uid|gid|[0-9]+,?|[-rwxsStT]{9}))*` +
 		`| - [a-z]+ \(\d+| for (?:writing|reading|output|input|update|append)| failed)$`)
 	// Between two names of one message.
 	pairBetween = lazyRegexp(`^ (?:to|->|=>|as|and) $`)
