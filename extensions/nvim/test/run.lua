@@ -1,5 +1,6 @@
--- Runs the plugin's tests:  nvim --clean --headless -l test/run.lua SUITE [PATTERN]
--- SUITE is unit (needs nothing else), or editor or screen, which .ci/story starts.
+-- Runs the plugin's tests:  nvim --clean --headless -l test/run.lua SUITES [PATTERN]
+-- SUITES is unit (needs nothing else), or editor or screen, which .ci/story starts;
+-- several with commas between them.
 -- PATTERN is a Lua pattern for the names of tests.
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 local plugin = vim.fs.dirname(here)
@@ -10,18 +11,20 @@ local check = require('check')
 check.plugin = plugin
 check.pattern = arg[2]
 
-local suite = here .. '/' .. (arg[1] or 'unit')
-local names = {}
-for name, kind in vim.fs.dir(suite) do
-  if kind == 'file' and name:find('%.lua$') then
-    names[#names + 1] = name
+for suite in vim.gsplit(arg[1] or 'unit', ',') do
+  local folder = here .. '/' .. suite
+  local names = {}
+  for name, kind in vim.fs.dir(folder) do
+    if kind == 'file' and name:find('%.lua$') then
+      names[#names + 1] = name
+    end
   end
-end
-assert(#names > 0, 'there are no tests in ' .. suite)
-table.sort(names)
-for _, name in ipairs(names) do
-  check.file = name:gsub('%.lua$', '')
-  dofile(suite .. '/' .. name)
+  assert(#names > 0, 'there are no tests in ' .. folder)
+  table.sort(names)
+  for _, name in ipairs(names) do
+    check.file = suite .. '/' .. name:gsub('%.lua$', '')
+    dofile(folder .. '/' .. name)
+  end
 end
 
 io.write(('%d passed, %d failed\n'):format(check.passed, check.failed))

@@ -177,9 +177,11 @@ local function draw(f)
   else
     where.noautocmd = true
     f.win = vim.api.nvim_open_win(f.buf, false, where)
-    vim.api.nvim_win_set_cursor(f.win, { 1, 0 })
   end
   set_window_options(f.win)
+  vim.api.nvim_win_call(f.win, function()
+    vim.fn.winrestview({ topline = 1, lnum = 1, col = 0, leftcol = 0 })
+  end)
   f.footer = ''
   f.guard:disarm(now())
 end
