@@ -195,4 +195,51 @@ function M.kill(run, on_done)
   end)
 end
 
+--- What was typed for a run and is not taken yet.
+---@type table<string, string>
+local typed = {}
+--- Bytes of it from which on more is dropped.
+local most_typed = 1024 * 1024
+
+---@param run confine.Run
+local function write(run)
+  local bytes = typed[run.id]
+  run.server:request(protocol.send.write, { runId = run.id, base64 = vim.base64.encode(bytes) }, function(failure, result)
+    local taken = failure and #bytes or result.taken
+    local rest = (typed[run.id] or ''):sub(taken + 1)
+    typed[run.id] = rest ~= '' and not runs.ended(run) and rest or nil
+    if typed[run.id] then -- more was typed meanwhile, or the command reads slowly
+      vim.defer_fn(function()
+        if typed[run.id] then
+          write(run)
+        end
+      end, taken > 0 and 0 or 50)
+    end
+  end)
+end
+
+--- Gives a run what the person typed. What is typed before the command began, or
+--- after it ended, is dropped.
+---@param run confine.Run
+---@param bytes string
+function M.type(run, bytes)
+  if runs.ended(run) or run.waiting or bytes == '' then
+    return
+  end
+  local busy = typed[run.id] ~= nil
+  if busy and #typed[run.id] > most_typed then
+    return
+  end
+  typed[run.id] = (typed[run.id] or '') .. bytes
+  if not busy then
+    write(run)
+  end
+end
+
+---@param run confine.Run
+---@param size confine.TerminalSize
+function M.resize(run, size)
+  run.server:request(protocol.send.resize, { runId = run.id, columns = size.columns, rows = size.rows }, function() end)
+end
+
 return M

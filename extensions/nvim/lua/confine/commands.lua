@@ -29,10 +29,11 @@ local function after(id)
 end
 
 ---@param command string
-local function run(command)
-  local show = require('confine.config').current.output == 'split'
+---@param pty boolean
+local function run(command, pty)
+  local show = pty or require('confine.config').current.output == 'split'
   local handle
-  handle = require('confine').run(command, { show = show }, function(...)
+  handle = require('confine').run(command, { show = show, pty = pty }, function(...)
     after(handle.id)(...)
   end)
 end
@@ -140,13 +141,13 @@ end
 local subcommands = {
   run = function(_, rest, args)
     if rest ~= '' then
-      return run(rest)
+      return run(rest, args.bang)
     elseif args.range > 0 then
-      return run(table.concat(vim.api.nvim_buf_get_lines(0, args.line1 - 1, args.line2, false), '\n'))
+      return run(table.concat(vim.api.nvim_buf_get_lines(0, args.line1 - 1, args.line2, false), '\n'), args.bang)
     end
     vim.ui.input({ prompt = 'Run in the sandbox: ', completion = 'shellcmd' }, function(typed)
       if typed and vim.trim(typed) ~= '' then
-        run(typed)
+        run(typed, args.bang)
       end
     end)
   end,

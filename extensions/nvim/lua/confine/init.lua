@@ -23,6 +23,7 @@ end
 ---@field background boolean? answer when it has begun; on_exit tells the end
 ---@field permissions confine.Mode? ask the person for this wider mode, for this one call
 ---@field justification string? one sentence for the person; required with permissions
+---@field pty boolean? give it a terminal; what is typed in its window is its input
 ---@field on_output fun(bytes: string, stream: confine.Stream)? called while it runs
 ---@field on_exit fun(result: confine.RunResult)? called when it has ended, also of a background run
 ---@field show boolean? open the output window
@@ -39,6 +40,7 @@ local run_options = {
   background = 'boolean',
   permissions = 'string',
   justification = 'string',
+  pty = 'boolean',
   on_output = 'function',
   on_exit = 'function',
   show = 'boolean',
@@ -112,7 +114,7 @@ function M.run(command, options, on_done)
     or workspace.find(here, require('confine.config').current)
   local cwd = options.cwd or here
   local shown = type(command) == 'string' and command or table.concat(vim.tbl_map(vim.fn.shellescape, command), ' ')
-  local run = require('confine.runs').add({ server = client.server(root), command = text.visible(shown), cwd = cwd })
+  local run = require('confine.runs').add({ server = client.server(root), command = text.visible(shown), cwd = cwd, pty = options.pty })
   local mode = options.mode
   if client.mode and (not mode or protocol.within(client.mode, mode)) then
     mode = client.mode
@@ -132,6 +134,7 @@ function M.run(command, options, on_done)
     background = options.background,
     sandboxPermissions = options.permissions,
     justification = options.justification,
+    pty = options.pty and require('confine.ui.terminal').size() or nil,
   }
   attach(run, options)
   if options.show then

@@ -162,17 +162,7 @@ local function make(run)
       views[run.id] = nil
     end,
   })
-  window.map(buf, 'q', 'close', function()
-    vim.cmd.close()
-  end)
-  window.map(buf, 'x', 'end the command', function()
-    if not runs.ended(run) then
-      require('confine.client').kill(run)
-    end
-  end)
-  window.map(buf, 'e', 'ask for what was refused', function()
-    require('confine.commands').escalate({ run.id })
-  end)
+  window.map_run(buf, run)
   draw(view)
   return view
 end
@@ -181,6 +171,9 @@ end
 ---@param run confine.Run
 ---@param focus boolean? whether to move there
 function M.open(run, focus)
+  if run.pty then
+    return require('confine.ui.terminal').open(run)
+  end
   local view = views[run.id]
   if not view then
     view = make(run)

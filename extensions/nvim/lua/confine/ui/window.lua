@@ -61,4 +61,21 @@ function M.map(buf, key, what, fn)
   vim.keymap.set('n', key, fn, { buffer = buf, nowait = true, silent = true, desc = 'confine: ' .. what })
 end
 
+--- The keys of a window that shows a run.
+---@param buf integer
+---@param run confine.Run
+function M.map_run(buf, run)
+  M.map(buf, 'q', 'close', function()
+    vim.cmd.close()
+  end)
+  M.map(buf, 'x', 'end the command', function()
+    if not require('confine.runs').ended(run) then
+      require('confine.client').kill(run)
+    end
+  end)
+  M.map(buf, 'e', 'ask for what was refused', function()
+    require('confine.commands').escalate({ run.id })
+  end)
+end
+
 return M
