@@ -84,16 +84,12 @@ local handlers = {
   end,
 }
 
-vim.api.nvim_create_autocmd('User', {
-  group = vim.api.nvim_create_augroup('confine.client', { clear = true }),
-  pattern = 'ConfineQuestionEnd',
-  callback = function(ev)
-    local run = runs.get(ev.data.run_id)
-    if run and run.waiting then
-      runs.set_waiting(run, false)
-    end
-  end,
-})
+questions.on_settled = function(asked)
+  local run = runs.get(asked.question.runId)
+  if run and run.waiting then
+    runs.set_waiting(run, false)
+  end
+end
 
 --- What is told of a run: no references into the model.
 ---@param run confine.Run
@@ -145,7 +141,7 @@ function M.watch_exit()
   end
   watching = true
   vim.api.nvim_create_autocmd('VimLeavePre', {
-    group = 'confine.client',
+    group = vim.api.nvim_create_augroup('confine.client', { clear = true }),
     callback = function()
       local function all_gone()
         return not vim.iter(servers):any(function(_, s)

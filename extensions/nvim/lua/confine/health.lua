@@ -38,7 +38,9 @@ function M.check()
   health.ok(('%s, version %s, protocol %d'):format(table.concat(found.command, ' '), found.version, found.protocol))
 
   health.start('confine: what is enforced for this folder')
-  health.info(root and ('workspace folder: ' .. root) or 'no workspace folder: this is the home folder, or above it')
+  if not root then
+    health.info('this is the home folder, or above it, and no workspace folder')
+  end
   local capabilities, failure
   require('confine.client').here():request(require('confine.protocol').send.capabilities, { wait = true }, function(failed, facts)
     failure, capabilities = failed, facts

@@ -27,6 +27,10 @@ M.choose_view = function()
   error('no view')
 end
 
+--- Is told of each question that needs no answer any more.
+---@type fun(asked: confine.Asked)
+M.on_settled = function() end
+
 ---@return integer
 function M.count()
   return #waiting
@@ -108,6 +112,7 @@ local function settle(asked, reply, outcome)
     shown_in = nil
     view.close(asked)
   end
+  M.on_settled(asked)
   event.emit('ConfineQuestionEnd', { id = asked.question.id, run_id = asked.question.runId, outcome = outcome })
   show_first()
 end

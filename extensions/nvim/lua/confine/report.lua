@@ -60,7 +60,7 @@ function M.findings(c)
       for _, name in ipairs(sorted(provider.facets or {})) do
         local facet = provider.facets[name]
         local level = facet.state == 'enforced' and 'ok' or 'warn'
-        add(level, '%s: %s%s', name, facet.state, facet.reason and (', ' .. facet.reason) or '')
+        add(level, '%s: %s%s', name, facet.state, facet.reason and ('; ' .. facet.reason) or '')
       end
     end
   end

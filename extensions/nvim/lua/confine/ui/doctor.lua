@@ -31,7 +31,7 @@ function M.open(server, capabilities)
   window.map(buf, 'q', 'close', function()
     vim.cmd.close()
   end)
-  window.split(buf, true)
+  vim.wo[window.split(buf, true)].linebreak = true
 end
 
 return M

@@ -303,8 +303,10 @@ end
 ---@param f confine.Float
 local function set_keys(f)
   local k = keys()
-  local function map(key, fn)
-    vim.keymap.set('n', key, fn, { buffer = f.buf, nowait = true, silent = true })
+  local taken = {}
+  local function map(key, to)
+    taken[raw(key)] = true
+    vim.keymap.set('n', key, to, { buffer = f.buf, nowait = true, silent = true })
   end
   for _, choice in ipairs(wording.allowing(f.asked.question, k)) do
     map(choice.key, function()
@@ -313,25 +315,18 @@ local function set_keys(f)
       end
     end)
   end
-  for _, key in ipairs(k.refuse) do
-    map(key, function()
-      if alive(f) and f.guard:refuses(keypress(f, key)) then
-        questions.refuse(f.asked)
-      end
-    end)
-  end
-  for _, key in ipairs(k.dismiss) do
-    map(key, function()
-      if alive(f) and f.guard:refuses(keypress(f, key)) then
-        questions.dismiss(f.asked)
-      end
-    end)
+  for _, way in ipairs({ 'refuse', 'dismiss' }) do
+    for _, key in ipairs(k[way]) do
+      map(key, function()
+        if alive(f) and f.guard:refuses(keypress(f, key)) then
+          questions[way](f.asked)
+        end
+      end)
+    end
   end
   -- Nothing can be changed in here; without these, keys in passing give errors.
-  for _, key in ipairs({ 'i', 'I', 'a', 'A', 'o', 'O', 's', 'S', 'c', 'C', 'd', 'D', 'x', 'X', 'p', 'P', 'r', 'R', 'J', 'u', '.', '@', 'Q' }) do
-    if vim.fn.maparg(key, 'n', false, true).buffer ~= 1 and not vim.tbl_contains(vim.tbl_map(function(m)
-      return m.lhs
-    end, vim.api.nvim_buf_get_keymap(f.buf, 'n')), key) then
+  for key in ('iIaAoOsScCdDxXpPrRJuYU.@Q'):gmatch('.') do
+    if not taken[key] then
       map(key, '<Nop>')
     end
   end
