@@ -204,8 +204,8 @@ end
 
 --- What can stand behind each name.
 local completions = {
-  run = function(lead)
-    return vim.fn.getcompletion(lead, 'shellcmd')
+  run = function(lead, line)
+    return vim.fn.getcompletion(lead, line:find('run%s+%S+%s') and 'file' or 'shellcmd')
   end,
   escalate = function()
     local found = ids(runs.can_escalate)
@@ -227,7 +227,7 @@ local completions = {
 ---@return string[]
 function M.complete(lead, line)
   local name = line:match('Confine!?%s+(%S+)%s')
-  local found = name and (completions[name] and completions[name](lead) or {}) or M.names()
+  local found = name and (completions[name] and completions[name](lead, line) or {}) or M.names()
   return vim.tbl_filter(function(candidate)
     return vim.startswith(candidate, lead)
   end, found)
