@@ -56,7 +56,7 @@ local function with(columns, lines, program, fn)
     ),
     init
   )
-  tmux('new-session', '-d', '-x', tostring(columns), '-y', tostring(lines), '-c', workspace, ('exec %s --clean -u %s'):format(vim.fn.shellescape(vim.v.progpath), init))
+  tmux('new-session', '-d', '-x', tostring(columns), '-y', tostring(lines), '-c', workspace, vim.v.progpath, '--clean', '-u', init)
   local ok, problem = xpcall(fn, debug.traceback)
   vim.system({ 'tmux', '-S', socket, 'kill-server' }):wait(10000)
   vim.fn.delete(socket)
