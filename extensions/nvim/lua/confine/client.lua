@@ -48,8 +48,8 @@ local handlers = {
   end,
   withdrawn = function(from, params)
     if questions.withdraw(from, params.id) then
-      local why = params.reason == 'expired' and 'nobody answered in time, so it was refused' or 'its command is not wanted any more'
-      log.tell('warn', 'a question was withdrawn: ' .. why)
+      local why = params.reason == 'expired' and 'no answer in time' or 'it is not needed any more'
+      log.tell('warn', 'the question was withdrawn, ' .. why)
     end
   end,
   output = function(_, piece)

@@ -9,6 +9,11 @@ local protocol = require('confine.protocol')
 ---@param options table?
 function M.setup(options)
   require('confine.config').set(options)
+  if package.loaded['confine.client'] then
+    for _, server in ipairs(require('confine.client').servers()) do
+      server:forgive()
+    end
+  end
 end
 
 ---@class confine.RunOptions

@@ -278,7 +278,7 @@ function Server:fail(problem)
   local queue = self.queue
   self.queue = {}
   self:set_state('failed', problem)
-  log.tell('error', problem .. '. See :Confine log and :checkhealth confine; :Confine restart tries again')
+  log.tell('error', problem .. '; :Confine restart tries again')
   for _, request in ipairs(queue) do
     request.settle({ kind = 'unavailable', message = problem })
   end
@@ -385,6 +385,14 @@ function Server:restart()
     self:start()
   end
   begin()
+end
+
+--- Forgets that it failed, since the reason may be gone.
+function Server:forgive()
+  if self.state == 'failed' then
+    self.ends = 0
+    self:set_state('stopped')
+  end
 end
 
 --- Whether a process is there.

@@ -272,7 +272,7 @@ test('a withdrawn question is closed, and told', function(c)
   c:run('gone', 'ask(' .. vim.inspect(sample.question({ id = 'gone' })) .. ') send("confine/approvalWithdrawn", { id = "gone", reason = "expired" })')
   check.eq(outcome(c, 'gone'), cancelled)
   c:no_question()
-  check.has(table.concat(c:lua('return _G.told'), '\n'), 'a question was withdrawn: nobody answered in time')
+  check.has(table.concat(c:lua('return _G.told'), '\n'), 'the question was withdrawn, no answer in time')
 end)
 
 test('a server that ends takes its question along', function(c)
