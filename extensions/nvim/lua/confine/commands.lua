@@ -52,7 +52,7 @@ function M.escalate(words)
   if not id then
     local newest = runs.newest(mode and runs.ended or runs.can_escalate)
     if not newest then
-      return complain('no command was refused something that can be asked for')
+      return complain('no run was refused what can be asked for')
     end
     id = newest.id
   end

@@ -10,7 +10,7 @@ local questions = require('confine.questions')
 ---@field group string? highlight group
 
 --- What stands before each row of a text that is not ours.
-M.bar = '│ '
+M.bar = '┃ '
 
 ---@param path string
 local function denial(d)
