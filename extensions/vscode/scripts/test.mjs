@@ -11,7 +11,7 @@ const files = process.argv.length > 2 ? process.argv.slice(2) : fs.readdirSync('
 const out = path.resolve('dist-test');
 fs.rmSync(out, { recursive: true, force: true });
 try {
-  await build({ entryPoints: files, outdir: out, outExtension: { '.js': '.mjs' }, bundle: true, platform: 'node', format: 'esm', target: 'node20', packages: 'external', sourcemap: 'inline', logLevel: 'warning' });
+  await build({ absWorkingDir: process.cwd(), entryPoints: files, outdir: out, outExtension: { '.js': '.mjs' }, bundle: true, platform: 'node', format: 'esm', target: 'node20', packages: 'external', sourcemap: 'inline', logLevel: 'warning' });
   const tests = fs.readdirSync(out).map((f) => path.join(out, f));
   process.exitCode = spawnSync(process.execPath, ['--enable-source-maps', '--test', ...tests], { stdio: 'inherit' }).status ?? 1;
 } finally {

@@ -1,36 +1,122 @@
+// Puts the parts together. The server decides, explains and formats; what is
+// here shows, asks and obeys.
 import * as vscode from 'vscode';
-import { Server } from './server/server';
+import { ChosenMode, commands, modelFolder, describe, doctorUri, offerMore, type Parts, tellProblem } from './commands';
+import type { Picked } from './ui/panel';
+import { Panel } from './ui/panel';
+import { Questions } from './questions';
+import { Runner } from './runner';
+import { going, type Run, Runs } from './runs';
+import { Server, type State } from './server/server';
+import { QuestionPage } from './ui/question';
+import { Status } from './ui/status';
+import { Terminals } from './ui/terminal';
+import { registerTool } from './ui/tool';
 
 let server: Server | undefined;
 
 export function activate(context: vscode.ExtensionContext): void {
-  const log = vscode.window.createOutputChannel('Confine', { log: true });
-  const status = vscode.window.createStatusBarItem('confine.status', vscode.StatusBarAlignment.Left, 10);
-  const started = new Server(context.extensionPath, log, {
-    'confine/requestApproval': () => Promise.resolve({ outcome: { outcome: 'cancelled' } }),
-    'confine/approvalWithdrawn': () => undefined,
-    'confine/output': (o) => log.info(JSON.stringify(o)),
-    'confine/exit': (r) => log.info(r.modelText),
-    'confine/capabilitiesChanged': () => undefined,
-  });
-  server = started;
-  const show = () => {
-    status.text = `$(shield) ${started.capabilities?.mode ?? started.state}`;
-    status.show();
-  };
-  show();
-  const run = async () => {
-    const command = await vscode.window.showInputBox({ title: 'Run a command in the sandbox', ignoreFocusOut: true });
-    if (command) await started.request('runCommand', { command });
-  };
-  context.subscriptions.push(log, status, started.onDidChange(show),
-    vscode.commands.registerCommand('confine.run', run),
-    vscode.commands.registerCommand('confine.openPanel', () => vscode.commands.executeCommand('workbench.view.extension.confine')),
-    vscode.commands.registerCommand('confine.openLog', () => log.show()),
-    vscode.commands.registerCommand('confine.restart', () => started.restart()));
-  void started.restart();
+  const parts = build(context);
+  server = parts.server;
+  for (const [name, command] of Object.entries(commands)) {
+    context.subscriptions.push(vscode.commands.registerCommand(`confine.${name}`, async (picked?: Picked) => {
+      try {
+        await command(parts, known(parts, picked));
+      } catch (error) {
+        parts.log.error(`${name}: ${String(error)}`);
+        void tellFailed(parts);
+      }
+    }));
+  }
+  context.subscriptions.push(registerTool(parts.server, parts.runner, { cwd: modelFolder, mode: () => parts.mode.wanted }));
+  void parts.server.restart();
 }
 
+// known is what a command is about, if it is still there. Anybody can call a command, with anything.
+function known({ runs, questions }: Parts, picked: Picked | undefined): Picked {
+  const run = runs.get(picked?.run?.id ?? '');
+  const question = questions.waiting.find((q) => q.id === picked?.question?.id);
+  return { ...(run ? { run } : {}), ...(question ? { question } : {}) };
+}
+
+/** VS Code waits for what runs to be ended. */
 export async function deactivate(): Promise<void> {
   await server?.stop();
+}
+
+function build(context: vscode.ExtensionContext): Parts {
+  const log = vscode.window.createOutputChannel('Confine', { log: true });
+  const offered = new WeakSet<Run>();
+  const nothing = (): void => undefined;
+  const update = { questions: nothing, runs: nothing, server: nothing }; // set below, when there is something to update
+
+  const questions = new Questions(() => update.questions());
+  const runs = new Runs(() => update.runs());
+  const started: Server = new Server(context.extensionPath, log, {
+    'confine/requestApproval': (question, token) => {
+      token.onCancellationRequested(() => questions.withdraw(question));
+      return questions.ask(question);
+    },
+    'confine/approvalWithdrawn': (p) => {
+      if (p.reason === 'expired' && questions.waiting.some((q) => q.id === p.id)) void vscode.window.showWarningMessage('Nobody answered a question of confine in time, so the command was not allowed.');
+      questions.withdraw(p);
+    },
+    'confine/output': (output) => runs.get(output.runId)?.output.add(output),
+    'confine/exit': (result) => runs.ended(result.runId, result),
+    'confine/capabilitiesChanged': () => undefined,
+  });
+  const runner = new Runner(started, runs, questions);
+  const page = new QuestionPage(context.extensionUri, questions, { words: (q) => runner.smaller(q), choose: (q) => runner.askForSmaller(q) });
+  const terminals = new Terminals(runner);
+  const mode: ChosenMode = new ChosenMode(started, () => update.server());
+  const panel = new Panel(started, runs, questions);
+  const status = new Status(started, questions, () => mode.inForce);
+  const parts: Parts = { context, log, server: started, runs, questions, runner, page, terminals, mode };
+  const doctor = new vscode.EventEmitter<vscode.Uri>();
+
+  update.questions = () => {
+    page.update();
+    panel.updateQuestions();
+    status.update();
+    setContext('waiting', questions.waiting.length > 0);
+  };
+  update.runs = () => {
+    panel.updateRuns();
+    setContext('going', runs.all.some(going));
+    for (const run of runs.all) {
+      if (going(run) || offered.has(run)) continue;
+      offered.add(run);
+      if (run.origin === 'person') void offerMore(parts, run);
+    }
+  };
+  let state: State | undefined;
+  update.server = () => {
+    panel.updateSandbox();
+    status.update();
+    doctor.fire(doctorUri);
+    if (state === started.state) return;
+    state = started.state;
+    setContext('state', state);
+    if (state !== 'running') {
+      questions.clear();
+      runs.lost('The server of confine ended, and with it everything that it ran.');
+    }
+    if (state === 'missing' || state === 'failed') void tellProblem(parts);
+  };
+
+  context.subscriptions.push(
+    log, started, page, terminals, panel, status, doctor, started.onDidChange(update.server),
+    vscode.workspace.registerTextDocumentContentProvider(doctorUri.scheme, { onDidChange: doctor.event, provideTextDocumentContent: () => describe(parts) }),
+    vscode.workspace.onDidChangeConfiguration((event) => event.affectsConfiguration('confine') && void commands['restart']!(parts)),
+  );
+  return parts;
+}
+
+function setContext(name: string, value: unknown): void {
+  void vscode.commands.executeCommand('setContext', `confine.${name}`, value);
+}
+
+async function tellFailed(parts: Parts): Promise<void> {
+  const log = 'Open the Log';
+  if ((await vscode.window.showErrorMessage('confine could not do that. The log says why.', log)) === log) parts.log.show();
 }

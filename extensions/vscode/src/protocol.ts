@@ -31,8 +31,15 @@ export interface RunCommandParams {
   mode?: Mode;
   timeoutMs?: number;
   background?: boolean;
+  pty?: TerminalSize;
   sandboxPermissions?: Mode;
   justification?: string;
+}
+
+/** The size of a command's terminal. */
+export interface TerminalSize {
+  columns?: number;
+  rows?: number;
 }
 
 /** What is added to a mode: paths with everything in them, and the network. */
@@ -149,6 +156,25 @@ export interface KillResult {
   killed: boolean;
 }
 
+export interface WriteParams {
+  runId: string;
+  data?: string;
+}
+
+/** How many bytes of what was sent were taken, from its beginning. */
+export interface WriteResult {
+  runId: string;
+  taken: number;
+  queued: number;
+  open: boolean;
+}
+
+export interface ResizeParams {
+  runId: string;
+  columns: number;
+  rows: number;
+}
+
 export interface Option {
   optionId: string;
   name: string;
@@ -260,6 +286,7 @@ export interface Capabilities {
   roots: string[];
   refusedRoots: RefusedURI[];
   canAsk: boolean;
+  pty: boolean;
   tool: Tool;
 }
 
@@ -269,6 +296,8 @@ export interface Requests {
   requestEscalation: [EscalationParams, RunResult];
   capabilities: [CapabilitiesParams, Capabilities];
   'confine/runs/kill': [RunParams, KillResult];
+  'confine/runs/write': [WriteParams, WriteResult];
+  'confine/runs/resize': [ResizeParams, null];
 }
 
 /** The requests that the server sends. */
@@ -283,6 +312,3 @@ export interface ServerNotifications {
   'confine/approvalWithdrawn': ApprovalWithdrawn;
   'confine/capabilitiesChanged': CapabilitiesChanged;
 }
-
-/** The code of an error that says: valid, but it could not be done. */
-export const requestFailed = -32803;

@@ -1,0 +1,241 @@
+// The commands: one function each.
+import os from 'node:os';
+import * as vscode from 'vscode';
+import type { Mode } from './protocol';
+import { report } from './report';
+import type { Runner, Wider } from './runner';
+import { canWiden, denied, going, type Run, type Runs, within } from './runs';
+import type { Questions } from './questions';
+import type { Server } from './server/server';
+import { label, message } from './text';
+import type { Picked } from './ui/panel';
+import type { QuestionPage } from './ui/question';
+import type { Terminals } from './ui/terminal';
+import { ending, modes, step } from './words';
+
+/** All that a command may need. */
+export interface Parts {
+  context: vscode.ExtensionContext;
+  log: vscode.LogOutputChannel;
+  server: Server;
+  runs: Runs;
+  questions: Questions;
+  runner: Runner;
+  page: QuestionPage;
+  terminals: Terminals;
+  mode: ChosenMode;
+}
+
+type Command = (parts: Parts, picked?: Picked) => PromiseLike<void> | void;
+
+/** The commands by their names in package.json, without the prefix "confine.". */
+export const commands: Record<string, Command> = {
+  run: async (parts) => {
+    const command = await vscode.window.showInputBox({ title: 'Run a command in the sandbox', prompt: where(parts), placeHolder: 'for example: npm test', ignoreFocusOut: true });
+    if (command?.trim()) await start(parts, command);
+  },
+  runSelection: async (parts) => {
+    const editor = vscode.window.activeTextEditor;
+    const text = editor?.selections.map((s) => (s.isEmpty ? editor.document.lineAt(s.active.line).text : editor.document.getText(s))).join('\n');
+    if (text?.trim()) await start(parts, text);
+    else void vscode.window.showInformationMessage('There is no text to run: select some in an editor.');
+  },
+  runAgain: async (parts, picked) => {
+    if (picked?.run) await start(parts, picked.run.command, picked.run.cwd);
+  },
+  escalate: async (parts, picked) => {
+    const run = picked?.run ?? parts.runs.lastWidenable;
+    if (run && canWiden(run)) await askForMore(parts, run);
+    else void vscode.window.showInformationMessage('No run was refused something that could be asked for.');
+  },
+  kill: async (parts, picked) => {
+    const run = picked?.run ?? (await pickRun(parts.runs.all.filter(going), 'End which run?'));
+    if (run) await parts.runner.kill(run);
+  },
+  showOutput: (parts, picked) => {
+    if (picked?.run) parts.terminals.show(picked.run, true);
+  },
+  copyCommand: async (_, picked) => {
+    if (picked?.run) await vscode.env.clipboard.writeText(picked.run.command);
+  },
+  showQuestion: (parts, picked) => {
+    const id = picked?.question?.id ?? parts.questions.shown?.id;
+    if (id === undefined) return void vscode.window.showInformationMessage('No question waits.');
+    parts.questions.show(id);
+    parts.page.reveal();
+  },
+  refuseQuestion: (parts, picked) => {
+    if (picked?.question) parts.questions.refuse(picked.question.id);
+  },
+  status: async (parts) => {
+    if (parts.questions.shown) return commands['showQuestion']!(parts);
+    if (parts.server.state === 'missing' || parts.server.state === 'failed') return tellProblem(parts);
+    await menu(parts);
+  },
+  mode: (parts) => menu(parts),
+  doctor: async () => {
+    const document = await vscode.workspace.openTextDocument(doctorUri);
+    await vscode.window.showTextDocument(document, { preview: true });
+  },
+  copyDiagnostics: async (parts) => {
+    await vscode.env.clipboard.writeText(describe(parts));
+    void vscode.window.showInformationMessage('The diagnostics are in the clipboard. They name files and folders of yours: read them before you share them.');
+  },
+  openPanel: () => vscode.commands.executeCommand('workbench.view.extension.confine'),
+  openLog: ({ log }) => log.show(),
+  openSettings: () => vscode.commands.executeCommand('workbench.action.openSettings', '@ext:confine-dev.confine'),
+  restart: async (parts) => {
+    const busy = parts.runs.all.filter(going).length;
+    const go = 'Restart';
+    if (busy > 0 && (await vscode.window.showWarningMessage(`Restarting ends what runs now: ${busy === 1 ? 'one command' : `${busy} commands`}.`, { modal: true }, go)) !== go) return;
+    await parts.server.restart();
+  },
+};
+
+/** The document that the doctor shows. */
+export const doctorUri = vscode.Uri.parse('confine:/doctor.txt');
+
+/** describe is what the doctor shows and the diagnostics hold. */
+export function describe({ context, server }: Pick<Parts, 'context' | 'server'>): string {
+  const extension = [
+    `Extension: ${(context.extension.packageJSON as { version: string }).version}`,
+    `${vscode.env.appName} ${vscode.version}${vscode.env.remoteName === undefined ? '' : ` (remote: ${vscode.env.remoteName})`}, ${os.platform()} ${os.release()} ${os.arch()}`,
+  ].join('\n');
+  const { found } = server;
+  return report({ extension, program: found ? `${found.path} (${found.source}, ${found.version})` : 'none', state: server.state, problem: server.problem }, server.capabilities);
+}
+
+/** The mode that the person chose for this window, where it is narrower than what is configured. */
+export class ChosenMode {
+  private chosen: Mode | undefined;
+
+  constructor(private readonly server: Server, private readonly changed: () => void) {}
+
+  /** The modes to choose from: those that need no question. */
+  get choices(): Mode[] {
+    const c = this.server.capabilities;
+    return c ? within(c.mode, c.roots) : [];
+  }
+
+  /** What to send with a run: undefined where the configured mode holds. */
+  get wanted(): Mode | undefined {
+    return this.chosen !== undefined && this.choices.includes(this.chosen) ? this.chosen : undefined;
+  }
+
+  choose(mode: Mode): void {
+    this.chosen = mode === this.choices.at(-1) ? undefined : mode;
+    this.changed();
+  }
+
+  /** What holds, or undefined while that is not known. */
+  get inForce(): Mode | undefined {
+    return this.wanted ?? this.choices.at(-1);
+  }
+}
+
+/** modelFolder is the folder for a model's command that names none; undefined leaves it to the server, which knows a single one. */
+export function modelFolder(): string | undefined {
+  const folders = vscode.workspace.workspaceFolders ?? [];
+  return folders.length < 2 ? undefined : (editorFolder() ?? folders[0]!.uri.fsPath);
+}
+
+function editorFolder(): string | undefined {
+  const document = vscode.window.activeTextEditor?.document.uri;
+  return document && vscode.workspace.getWorkspaceFolder(document)?.uri.fsPath;
+}
+
+function where({ mode }: Parts): string {
+  return mode.inForce ? `Mode ${mode.inForce}: ${modes[mode.inForce]}.` : '';
+}
+
+// start runs a command of the person's in a terminal of its own, for as long as it takes.
+async function start(parts: Parts, command: string, folder?: string): Promise<void> {
+  const { server, runner, terminals, mode } = parts;
+  if (server.state !== 'running') return tellProblem(parts);
+  const several = (vscode.workspace.workspaceFolders?.length ?? 0) > 1;
+  const cwd = folder ?? (several ? (editorFolder() ?? (await pickFolder())) : undefined);
+  if (several && cwd === undefined) return;
+  const interactive = server.capabilities?.pty ?? false;
+  terminals.begin(command, (size) => {
+    const wanted = mode.wanted;
+    const { run, done } = runner.begin({ command, origin: 'person', cwd, interactive }, { background: true, ...(interactive ? { pty: size } : {}), ...(wanted ? { mode: wanted } : {}) });
+    void done;
+    return run;
+  });
+}
+
+async function pickFolder(): Promise<string | undefined> {
+  return (await vscode.window.showWorkspaceFolderPick({ placeHolder: 'Run in which folder?' }))?.uri.fsPath;
+}
+
+/** offerMore tells the person that the sandbox refused something to a command of theirs. */
+export async function offerMore(parts: Parts, run: Run): Promise<void> {
+  if (!denied(run)) return;
+  const more = 'Ask for More…';
+  const show = 'Show What Was Refused';
+  const picked = await vscode.window.showWarningMessage('The sandbox refused something that a command of yours wanted.', ...(canWiden(run) ? [more] : []), show);
+  if (picked === more) await askForMore(parts, run);
+  if (picked === show) await vscode.commands.executeCommand('confine.runs.focus');
+}
+
+async function askForMore(parts: Parts, run: Run): Promise<void> {
+  const hint = run.result!.escalation!;
+  const items: (vscode.QuickPickItem & { wider?: Wider })[] = [];
+  if (hint.additional) items.push({ label: '$(key) Only what was refused', description: label(step(hint.additional), 200), detail: 'The command stays in the sandbox', wider: { additional: hint.additional } });
+  for (const mode of hint.targets) items.push({ label: `$(unlock) ${mode}`, description: modes[mode], wider: { mode } });
+  const picked = await vscode.window.showQuickPick(items, { title: `Run again, with more: ${label(run.command, 80)}`, placeHolder: 'You are asked once more, with the whole command, before it runs' });
+  if (!picked?.wider) return;
+  const { wider } = picked;
+  const second = parts.runner.escalate(run, wider, 'The person at the editor wants it.');
+  void second.done;
+  parts.terminals.show(second.run);
+}
+
+async function pickRun(runs: Run[], title: string): Promise<Run | undefined> {
+  if (runs.length === 0) void vscode.window.showInformationMessage('Nothing runs.');
+  if (runs.length < 2) return runs[0];
+  return (await vscode.window.showQuickPick(runs.map((run) => ({ label: label(run.command), description: ending(run), run })), { title }))?.run;
+}
+
+async function menu(parts: Parts): Promise<void> {
+  const { server, mode } = parts;
+  const inForce = mode.inForce;
+  const items: (vscode.QuickPickItem & { go?: () => unknown })[] = [
+    { label: 'Mode of commands in this window', kind: vscode.QuickPickItemKind.Separator },
+    ...mode.choices.map((m) => ({ label: `${m === inForce ? '$(circle-filled)' : '$(circle-outline)'} ${m}`, description: modes[m], go: () => mode.choose(m) })),
+    { label: '$(settings-gear) Change what is configured…', description: label(origin(server)), go: () => commands['openSettings']!(parts) },
+    { label: 'Confine', kind: vscode.QuickPickItemKind.Separator },
+    { label: '$(play) Run a Command…', go: () => commands['run']!(parts) },
+    { label: '$(list-tree) Open the Panel', go: () => commands['openPanel']!(parts) },
+    { label: '$(pulse) Doctor', description: 'what this machine can enforce', go: () => commands['doctor']!(parts) },
+    { label: '$(output) Open the Log', go: () => commands['openLog']!(parts) },
+    { label: '$(debug-restart) Restart the Server', go: () => commands['restart']!(parts) },
+  ];
+  const picked = await vscode.window.showQuickPick(items, { title: 'Confine', placeHolder: 'A narrower mode needs no question; a wider one is asked for command by command' });
+  await picked?.go?.();
+}
+
+function origin({ capabilities }: Server): string {
+  const setting = capabilities?.settings.find((s) => s.key === 'sandbox_mode');
+  return setting ? `${capabilities!.mode}, set by: ${setting.origin}` : '';
+}
+
+/** tellProblem says why there is no server, and what to do. */
+export async function tellProblem(parts: Parts): Promise<void> {
+  const { state, problem } = parts.server;
+  const log = 'Open the Log';
+  const settings = 'Open Settings';
+  const again = 'Try Again';
+  const restart = 'Restart';
+  if (state === 'missing') {
+    const picked = await vscode.window.showErrorMessage(`There is no confine to start, so commands are refused. ${message(problem)} Install it on PATH, or name it in the setting confine.serverPath.`, settings, again, log);
+    if (picked === settings) await vscode.commands.executeCommand('workbench.action.openSettings', 'confine.serverPath');
+    if (picked === again) await parts.server.restart();
+    if (picked === log) parts.log.show();
+    return;
+  }
+  const what = state === 'failed' ? `The server of confine does not run, so commands are refused. ${message(problem)}` : 'The server of confine is not running yet.';
+  const picked = await vscode.window.showErrorMessage(what, restart, log);
+  if (picked === restart) await parts.server.restart();
+  if (picked === log) parts.log.show();
+}

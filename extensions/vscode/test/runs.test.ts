@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { RunResult } from '../src/protocol';
+import { canWiden, denied, going, type Piece, Runs, Tail, within } from '../src/runs';
+
+const nothing = { text: '', bytes: 0, truncated: false };
+function result(runId: string, more: Partial<RunResult> = {}): RunResult {
+  return { runId, status: 'completed', exitCode: 0, timedOut: false, durationMs: 1, stdout: nothing, stderr: nothing, modelText: '', ...more };
+}
+const runs = () => new Runs(() => undefined, () => 0);
+const output = (data: string, skipped?: number) => ({ runId: 'a', seq: 0, stream: 'stdout' as const, offset: 0, data, ...(skipped ? { skipped } : {}) });
+
+test('a run goes on until its result says otherwise', () => {
+  const list = runs();
+  const run = list.begin('a', { command: 'sleep 9', origin: 'person' });
+  assert.ok(going(run));
+  list.ended('a', result('a', { status: 'running' }));
+  assert.ok(going(run));
+  list.ended('a', result('a'));
+  assert.ok(!going(run));
+});
+
+test('a response that comes after the end changes nothing', () => {
+  const list = runs();
+  const run = list.begin('a', { command: 'true', origin: 'person' });
+  list.ended('a', result('a', { exitCode: 3 }));
+  list.ended('a', result('a', { status: 'running' }));
+  assert.equal(run.result?.exitCode, 3);
+});
+
+test('when the server ends, what ran is lost and what ended is not', () => {
+  const list = runs();
+  const [first, second] = [list.begin('a', { command: '1', origin: 'person' }), list.begin('b', { command: '2', origin: 'model' })];
+  list.ended('a', result('a'));
+  list.lost('gone');
+  assert.equal(first.failure, undefined);
+  assert.equal(second.failure, 'gone');
+  assert.ok(second.output.ended);
+});
+
+test('the newest run that can have more is offered', () => {
+  const list = runs();
+  for (const id of ['a', 'b', 'c']) list.begin(id, { command: id, origin: 'person' });
+  const sandbox = { mode: 'read-only' as const, denied: true };
+  for (const id of ['a', 'b']) list.ended(id, result(id, { sandbox, escalation: { targets: ['workspace-write'] } }));
+  list.ended('c', result('c', { sandbox }));
+  assert.equal(list.lastWidenable?.id, 'b');
+  assert.ok(denied(list.get('c')!) && !canWiden(list.get('c')!));
+});
+
+test('a smaller step comes from the same command in the same folder, or from the first run', () => {
+  const list = runs();
+  const escalation = { targets: ['danger-full-access' as const], additional: { write: ['/srv'] } };
+  const first = list.begin('a', { command: 'make', origin: 'model', cwd: '/w' });
+  list.ended('a', result('a', { escalation }));
+  const again = list.begin('b', { command: 'make', origin: 'model', cwd: '/w' });
+  assert.deepEqual(list.narrowerThan(again), { from: first, additional: { write: ['/srv'] } });
+  assert.equal(list.narrowerThan(list.begin('c', { command: 'make', origin: 'model', cwd: '/elsewhere' })), undefined);
+  assert.equal(list.narrowerThan(list.begin('d', { command: 'make ', origin: 'model', cwd: '/w' })), undefined);
+  assert.equal(list.narrowerThan(list.begin('e', { command: 'other', origin: 'model', from: 'a' }))?.from, first);
+});
+
+test('only so many ended runs are remembered, and all that go on', () => {
+  const list = runs();
+  list.begin('going', { command: '', origin: 'person' });
+  for (let i = 0; i < 300; i++) {
+    list.begin(`r${i}`, { command: '', origin: 'person' });
+    list.ended(`r${i}`, result(`r${i}`));
+  }
+  assert.ok(list.get('going'));
+  assert.equal(list.get('r0'), undefined);
+  assert.ok(list.all.length <= 130, String(list.all.length));
+});
+
+test('a terminal that is opened late gets what is held, then what comes, then the end', () => {
+  const tail = new Tail();
+  tail.add(output('one '));
+  let text = '';
+  let ends = 0;
+  const stop = tail.follow((p: Piece) => (text += Buffer.from(p.bytes).toString()), () => ends++);
+  tail.add({ ...output(''), base64: Buffer.from('two').toString('base64') });
+  tail.end();
+  tail.end();
+  stop();
+  tail.add(output(' three'));
+  assert.equal(text, 'one two');
+  assert.equal(ends, 1);
+  tail.follow(() => undefined, () => ends++);
+  assert.equal(ends, 2);
+});
+
+test('of much output the end is held, and what is not is counted', () => {
+  const tail = new Tail();
+  const piece = 'x'.repeat(60000);
+  for (let i = 0; i < 20; i++) tail.add(output(piece, i === 0 ? 7 : 0));
+  let held = 0;
+  tail.follow((p) => (held += p.bytes.length), () => undefined);
+  assert.ok(held <= 512 * 1024 && held > 400000);
+  assert.equal(held + tail.dropped, 20 * 60000 + 7);
+});
+
+test('a narrower mode than the configured one needs no question', () => {
+  assert.deepEqual(within('read-only', ['/w']), ['read-only']);
+  assert.deepEqual(within('workspace-write', ['/w']), ['read-only', 'workspace-write']);
+  assert.deepEqual(within('workspace-write', []), ['read-only']);
+  assert.deepEqual(within('danger-full-access', ['/w']), ['read-only', 'workspace-write', 'danger-full-access']);
+  assert.deepEqual(within('external-sandbox', []), ['read-only', 'external-sandbox']);
+});
