@@ -185,10 +185,7 @@ async function askForMore(parts: Parts, run: Run): Promise<void> {
   for (const mode of hint.targets) items.push({ label: `$(unlock) ${mode}`, description: modes[mode], wider: { mode } });
   const picked = await vscode.window.showQuickPick(items, { title: `Run again, with more: ${label(run.command, 80)}`, placeHolder: 'You are asked once more, with the whole command, before it runs' });
   if (!picked?.wider) return;
-  const { wider } = picked;
-  const second = parts.runner.escalate(run, wider, 'The person at the editor wants it.');
-  void second.done;
-  parts.terminals.show(second.run);
+  void parts.runner.escalate(run, picked.wider, 'The person at the editor wants it.').done;
 }
 
 async function pickRun(runs: Run[], title: string): Promise<Run | undefined> {

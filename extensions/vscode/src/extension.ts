@@ -58,16 +58,16 @@ function build(context: vscode.ExtensionContext): Parts {
       return questions.ask(question);
     },
     'confine/approvalWithdrawn': (p) => {
-      if (p.reason === 'expired' && questions.waiting.some((q) => q.id === p.id)) void vscode.window.showWarningMessage('Nobody answered a question of confine in time, so the command was not allowed.');
+      if (p.reason === 'expired') void vscode.window.showWarningMessage('Nobody answered a question of confine in time, so the command was not allowed.');
       questions.withdraw(p);
     },
     'confine/output': (output) => runs.get(output.runId)?.output.add(output),
     'confine/exit': (result) => runs.ended(result.runId, result),
     'confine/capabilitiesChanged': () => undefined,
   });
-  const runner = new Runner(started, runs, questions);
+  const runner = new Runner(started, runs, questions, (run) => run.origin === 'person' && terminals.show(run, true));
   const page = new QuestionPage(context.extensionUri, questions, { words: (q) => runner.smaller(q), choose: (q) => runner.askForSmaller(q) });
-  const terminals = new Terminals(runner);
+  const terminals: Terminals = new Terminals(runner);
   const mode: ChosenMode = new ChosenMode(started, () => update.server());
   const panel = new Panel(started, runs, questions);
   const status = new Status(started, questions, () => mode.inForce);

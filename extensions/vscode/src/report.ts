@@ -29,8 +29,8 @@ function sandbox(c: Capabilities): string[] {
     ...part('Settings that count for nothing or are wrong', c.settingsProblems.map((p) => `${p.severity}: ${p.message}`)),
     ...part('Workspace folders that commands may write to in workspace-write', c.roots),
     ...part('Folders that are not used', c.refusedRoots.map((r) => `${r.uri}: ${r.reason}`)),
-    ...part('Settings', settings.map((s) => `${s.key.padEnd(width)}  ${JSON.stringify(s.value)}  (${s.origin})`)),
     ...c.providers.flatMap(provider),
+    ...part('Settings', settings.map((s) => `${s.key.padEnd(width)}  ${JSON.stringify(s.value)}  (${s.origin})`)),
   ];
 }
 

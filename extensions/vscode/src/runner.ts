@@ -19,7 +19,8 @@ export function modelText(outcome: Outcome): string {
 }
 
 export class Runner {
-  constructor(private readonly server: Server, private readonly runs: Runs, private readonly questions: Questions) {}
+  /** @param again is called for each second run that was asked for */
+  constructor(private readonly server: Server, private readonly runs: Runs, private readonly questions: Questions, private readonly again: (run: Run) => void) {}
 
   /** begin sends a command. The run is in the list at once; done resolves when the request is answered. */
   begin(start: Start, params: Omit<RunCommandParams, 'runId' | 'command' | 'cwd'>, token?: CancellationToken): { run: Run; done: Promise<Outcome> } {
@@ -33,7 +34,9 @@ export class Runner {
     const { command, purpose, origin, cwd, interactive } = from;
     const run = this.runs.begin(newId(), { command, purpose, origin, cwd, interactive, from: from.id });
     const wanted = 'mode' in wider ? { sandboxPermissions: wider.mode } : { additional: wider.additional };
-    return { run, done: this.finish(run, this.server.request('requestEscalation', { runId: from.id, newRunId: run.id, justification, ...wanted }, token), justification, token) };
+    const answer = this.server.request('requestEscalation', { runId: from.id, newRunId: run.id, justification, ...wanted }, token);
+    this.again(run);
+    return { run, done: this.finish(run, answer, justification, token) };
   }
 
   async kill(run: Run): Promise<void> {

@@ -86,8 +86,11 @@ function row(text: string, options: { icon?: string; colour?: string; descriptio
   return { item, ...(rows ? { rows } : {}) };
 }
 
+// Longer labels would push out what stands beside them.
+const labelLength = 26;
+
 function questionRow(question: Question): Row {
-  const made = row(cut(question.command, 34), { icon: 'bell-dot', colour: 'notificationsWarningIcon.foreground', description: question.wanted.mode ?? 'more', id: question.id, tooltip: question.title });
+  const made = row(cut(question.command, labelLength), { icon: 'bell-dot', colour: 'notificationsWarningIcon.foreground', description: question.wanted.mode ?? 'more', id: question.id, tooltip: question.title });
   made.item.contextValue = 'question';
   made.item.command = { command: 'confine.showQuestion', title: 'Show the Question', arguments: [{ question }] };
   return { ...made, question };
@@ -112,7 +115,7 @@ function runRow(run: Run, asks: boolean): Row {
   }
   if (run.cwd !== undefined) rows.push(row(run.cwd, { icon: 'folder' }));
   const [icon, colour] = runIcon(run, asks);
-  const made = row(cut(visible(run.command), 34), {
+  const made = row(cut(visible(run.command), labelLength), {
     icon, colour, id: run.id, rows, description: asks ? 'waits for your answer' : `${ending(run)}${run.origin === 'model' ? ' · model' : ''}`, tooltip: visible(run.command), open: denied(run),
   });
   made.item.contextValue = ['run', going(run) ? 'going' : 'ended', canWiden(run) ? 'widenable' : ''].filter(Boolean).join('.');
