@@ -88,7 +88,8 @@ func (g *Gate) ask(p Prompter, r Request, k key, w *waiting) (Decision, error) {
 	}
 	d := g.answer(p, q, w)
 	d.QuestionID = q.ID
-	if err := g.audit.decided(g.now(), d); err != nil {
+	at := g.now()
+	if err := g.audit.decided(at, d); err != nil {
 		return Decision{}, err
 	}
 	g.mu.Lock()
@@ -98,7 +99,7 @@ func (g *Gate) ask(p Prompter, r Request, k key, w *waiting) (Decision, error) {
 		if g.sessions[w.session] == nil {
 			g.sessions[w.session] = newMemory()
 		}
-		g.sessions[w.session].note(k, r, d)
+		g.sessions[w.session].note(k, r, standing(r, q, d, at))
 	}
 	return d, nil
 }

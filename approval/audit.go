@@ -13,7 +13,8 @@ import (
 
 // Audit is an append-only file with one JSON object a line: "asked" before a
 // person sees a question, "decided" before what was allowed may run, "unasked"
-// for a decision beyond the configured policy that took no question. Every
+// for a decision beyond the configured policy that took no question, "revoked"
+// when a person ends what an answer means for later requests. Every
 // line is on disk before the call that writes it returns.
 //
 // The file and its folder belong to the person alone. Several confine servers

@@ -68,6 +68,9 @@ func escape(s string, st style) shown {
 // show is the whole text as one line.
 func show(s string, st style) string { return escape(s, st).String() }
 
+// Visible is an untrusted text as a Question shows it.
+func Visible(s string) string { return show(s, style{}) }
+
 func (t shown) String() string {
 	var b strings.Builder
 	for i, p := range t.pieces {

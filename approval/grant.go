@@ -65,15 +65,16 @@ func newMemory() *memory {
 
 // grant is a yes for the whole session.
 type grant struct {
-	questionID string
-	folders    []string // whose removal ends it
+	standing Standing
+	folders  []string // whose removal ends it
 }
 
 // refusal is a no, or several to the same command.
 type refusal struct {
-	questionID string
-	reasons    map[string]bool // that were given and not found good enough
-	times      int             // answered or closed without a yes
+	standing Standing // of the last
+	command  key
+	reasons  map[string]bool // that were given and not found good enough
+	times    int             // answered or closed without a yes
 }
 
 // maxRefusals is how often the same command is refused or closed in a session
@@ -97,10 +98,10 @@ func (m *memory) recall(k key, r Request) (Decision, bool) {
 		return Decision{}, false
 	}
 	if yes, ok := m.grants[k]; ok && !r.everyTime {
-		return Decision{AllowedSession, ByGrant, yes.questionID, "the person allowed this exact command for this session"}, true
+		return Decision{AllowedSession, ByGrant, yes.standing.ID, "the person allowed this exact command for this session"}, true
 	}
 	if no := m.refusals[k]; no != nil && (no.reasons[reasonOf(r)] || no.times >= maxRefusals) {
-		return Decision{Rejected, ByMemory, no.questionID,
+		return Decision{Rejected, ByMemory, no.standing.ID,
 			"the person already refused this exact command in this session and is not asked again; do not retry it"}, true
 	}
 	if m.refused[commandKey(r)] >= maxVariants {
@@ -117,35 +118,34 @@ func lasting(d Decision) bool {
 
 // note keeps what a lasting decision means for later requests. Of several
 // answers to the same command the last one counts.
-func (m *memory) note(k key, r Request, d Decision) {
+func (m *memory) note(k key, r Request, s Standing) {
 	command := commandKey(r)
-	switch d.Outcome {
+	switch s.Outcome {
 	case AllowedOnce:
 		delete(m.refused, command)
 	case AllowedSession:
 		delete(m.refused, command)
-		m.grants[k] = grant{d.QuestionID, foldersOf(r)}
+		m.grants[k] = grant{s, foldersOf(r)}
 		delete(m.refusals, k)
 	case Rejected:
 		delete(m.grants, k)
-		no := m.refusal(k, d)
-		m.refused[command]++
+		no := m.refusal(k, command, s)
 		no.reasons[reasonOf(r)] = true
 	case Cancelled: // says nothing about the reason
-		m.refusal(k, d)
-		m.refused[command]++
+		m.refusal(k, command, s)
 	}
 }
 
 // refusal counts one more no.
-func (m *memory) refusal(k key, d Decision) *refusal {
+func (m *memory) refusal(k, command key, s Standing) *refusal {
 	no := m.refusals[k]
 	if no == nil {
-		no = &refusal{reasons: map[string]bool{}}
+		no = &refusal{command: command, reasons: map[string]bool{}}
 		m.refusals[k] = no
 	}
-	no.questionID = d.QuestionID
+	no.standing = s
 	no.times++
+	m.refused[command]++
 	return no
 }
 

@@ -163,7 +163,7 @@ func TestLastAnswerCounts(t *testing.T) {
 	for _, c := range []struct{ answer, want Outcome }{
 		{Rejected, Rejected}, {AllowedSession, AllowedSession}, {Rejected, Rejected},
 	} {
-		m.note(k, r, Decision{Outcome: c.answer, By: ByPerson})
+		m.note(k, r, Standing{Outcome: c.answer})
 		if d, ok := m.recall(k, r); !ok || d.Outcome != c.want {
 			t.Errorf("after %s: %v %v", c.answer, d.Outcome, ok)
 		}
@@ -173,8 +173,8 @@ func TestLastAnswerCounts(t *testing.T) {
 func TestGrantReplacesRefusal(t *testing.T) {
 	m := newMemory()
 	r, k := request(), keyOf(request())
-	m.note(k, r, Decision{Outcome: Rejected, By: ByPerson})
-	m.note(k, r, Decision{Outcome: AllowedSession, By: ByPerson})
+	m.note(k, r, Standing{Outcome: Rejected})
+	m.note(k, r, Standing{Outcome: AllowedSession})
 	m.forgetRoot(project.Path)
 	if d, ok := m.recall(k, r); ok {
 		t.Errorf("when the grant is gone an older answer decides: %v", d)

@@ -192,20 +192,22 @@ func title(r Request, g gain, id string) string {
 	if r.Kind == KindEscalation {
 		what = "run a command again"
 	}
-	how := "in " + string(r.Want.Mode)
-	switch {
-	case r.Want.Mode == sandbox.DangerFullAccess:
-		how = "with NO SANDBOX (danger-full-access)"
-	case r.Want.Mode == sandbox.ExternalSandbox:
-		how = "unconfined (external-sandbox)"
-	default:
-		how += extras(g)
-	}
 	name := "confine"
 	if id != "" {
 		name += " " + id[:min(len(id), 4)]
 	}
-	return fmt.Sprintf("%s: %s %s?", name, what, how)
+	return fmt.Sprintf("%s: %s %s?", name, what, how(r.Want.Mode, g))
+}
+
+// how is the way in which a command runs.
+func how(mode sandbox.Mode, g gain) string {
+	switch mode {
+	case sandbox.DangerFullAccess:
+		return "with NO SANDBOX (danger-full-access)"
+	case sandbox.ExternalSandbox:
+		return "unconfined (external-sandbox)"
+	}
+	return "in " + string(mode) + extras(g)
 }
 
 // extras names what a yes opens beside the mode.

@@ -66,6 +66,15 @@ type unaskedRecord struct {
 	Reason     string       `json:"reason"`
 }
 
+// revokedRecord ends what an earlier answer means for later requests.
+type revokedRecord struct {
+	Event   string    `json:"event"` // revoked
+	ID      string    `json:"id"`    // of the asked record
+	Time    time.Time `json:"time"`
+	Session exactText `json:"session"`
+	Outcome Outcome   `json:"outcome"` // of the answer that counts no more
+}
+
 type wantedRecord struct {
 	Mode    sandbox.Mode `json:"mode"`
 	Network bool         `json:"network"`
@@ -138,6 +147,10 @@ func (a *Audit) unasked(at time.Time, r Request, d Decision) error {
 		Mode:    r.Have.Mode, Wanted: wantedOf(r.Want), PolicyHash: r.Want.Hash(),
 		Outcome: d.Outcome, By: d.By, Reason: d.Reason,
 	})
+}
+
+func (a *Audit) revoked(at time.Time, s Standing) error {
+	return a.append(revokedRecord{"revoked", s.ID, at.UTC(), exactText(s.Session), s.Outcome})
 }
 
 func wantedOf(p sandbox.Policy) wantedRecord {

@@ -47,6 +47,8 @@ import checks_questions  # noqa: E402,F401
 import checks_example  # noqa: E402,F401
 import checks_escalation  # noqa: E402,F401
 import checks_grants  # noqa: E402,F401
+import checks_input  # noqa: E402,F401
+import checks_approvals  # noqa: E402,F401
 import checks_process  # noqa: E402,F401
 import checks_stock  # noqa: E402,F401
 

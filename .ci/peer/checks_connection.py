@@ -7,8 +7,8 @@ from group import group, lock_of, wait_free, wait_held
 from world import folder
 
 EVERY_REQUEST = ["runCommand", "requestEscalation", "capabilities", "shutdown", "workspace/executeCommand",
-                 "confine/runs/list", "confine/runs/read", "confine/runs/wait", "confine/runs/kill", "confine/unknown"]
-NOT_SERVED = ["confine/approvals/list", "confine/approvals/revoke"]
+                 "confine/runs/list", "confine/runs/read", "confine/runs/wait", "confine/runs/kill", "confine/runs/write", "confine/runs/resize",
+                 "confine/approvals/list", "confine/approvals/revoke", "confine/explain", "confine/unknown"]
 
 
 @group
@@ -22,7 +22,7 @@ def states(t):
     c.initialize(world.params())
     t.equal("a notification before initialize is dropped", c.call("capabilities", {})["roots"], [world.workspace])
     t.error(c, "a second initialize", "initialize", world.params(), -32600)
-    for method in ["confine/unknown", "unknown", "textDocument/hover", "$/unknown"] + NOT_SERVED:
+    for method in ["confine/unknown", "unknown", "textDocument/hover", "$/unknown"]:
         t.error(c, "the unknown request %s" % method, method, {}, -32601)
     for method in ["confine/unknown", "$/unknown", "textDocument/didOpen", "$/setTrace"]:
         c.notify(method, {"value": "off"})

@@ -14,6 +14,8 @@ const (
 	MethodRunsKill          = "confine/runs/kill"
 	MethodRunsWrite         = "confine/runs/write"
 	MethodRunsResize        = "confine/runs/resize"
+	MethodApprovalsList     = "confine/approvals/list"
+	MethodApprovalsRevoke   = "confine/approvals/revoke"
 	MethodExplain           = "confine/explain"
 )
 
@@ -85,6 +87,8 @@ var Methods = []Method{
 	{Name: MethodRunsKill, IsRequest: true, Params: RunParams{}, Result: KillResult{}},
 	{Name: MethodRunsWrite, IsRequest: true, Params: WriteParams{}, Result: WriteResult{}},
 	{Name: MethodRunsResize, IsRequest: true, Params: ResizeParams{}, Result: Null{}},
+	{Name: MethodApprovalsList, IsRequest: true, Params: ApprovalsParams{}, Result: ApprovalsResult{}},
+	{Name: MethodApprovalsRevoke, IsRequest: true, Params: RevokeParams{}, Result: Null{}},
 	{Name: MethodExplain, IsRequest: true, Params: RunCommandParams{}, Result: Explanation{}},
 	{Name: MethodExecuteCommand, IsRequest: true, Params: ExecuteCommandParams{}, Result: Started{}},
 	{Name: MethodProgressCancel, Params: ProgressTokenParams{}},

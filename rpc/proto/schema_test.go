@@ -48,6 +48,7 @@ var closedSets = map[reflect.Type][]string{
 	reflect.TypeFor[rules.Decision]():           {"allow", "ask", "deny"},
 	reflect.TypeFor[Outlook]():                  {"runs", "asks", "refused"},
 	reflect.TypeFor[Status]():                   {"running", "completed", "cancelled", "refused"},
+	reflect.TypeFor[ApprovalSource]():           {"person", "rule"},
 	reflect.TypeFor[ProbeState]():               {"probing", "ready"},
 	reflect.TypeFor[Severity]():                 {"warning", "error"},
 }
@@ -57,6 +58,7 @@ var closedSets = map[reflect.Type][]string{
 var fieldTypes = map[reflect.Type]map[string]map[string]any{
 	reflect.TypeFor[Question]():              {"Kind": oneOf(questionKinds...)},
 	reflect.TypeFor[Option]():                {"Kind": oneOf(optionKinds...), "Scope": oneOf(approval.ScopeOnce, approval.ScopeSession)},
+	reflect.TypeFor[Approval]():              {"Scope": oneOf(ApprovalOfSession, ApprovalOfSettings), "Outcome": oneOf(approval.AllowedSession, approval.Rejected, approval.Cancelled)},
 	reflect.TypeFor[ApprovalOutcome]():       {"Outcome": oneOf(OutcomeSelected, OutcomeCancelled)},
 	reflect.TypeFor[ApprovalWithdrawn]():     {"Reason": oneOf(WithdrawnExpired, WithdrawnCancelled)},
 	reflect.TypeFor[ApprovalFacts]():         {"Outcome": oneOf(outcomes...), "By": oneOf(deciders...)},
@@ -321,9 +323,8 @@ func TestDocumentNamesEverything(t *testing.T) {
 	for _, value := range slices.Concat(names(questionKinds), names(outcomes), names(optionKinds), names(deciders), failures) {
 		mention("value", value)
 	}
-	planned := document[strings.Index(document, "## Not served yet"):]
 	for _, heading := range regexp.MustCompile("(?m)^### `([^`]+)`").FindAllStringSubmatch(document, -1) {
-		if !known[heading[1]] && !strings.Contains(planned, heading[0]) {
+		if !known[heading[1]] {
 			t.Errorf("%s has a section on %q, which is no method", documentFile, heading[1])
 		}
 	}
@@ -354,7 +355,7 @@ func fieldNames(t *testing.T) []string {
 func constants(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, pattern := range []string{"methods.go", "errors.go", "run.go", "runs.go", "approval.go", "capabilities.go", "lsp.go"} {
+	for _, pattern := range []string{"methods.go", "errors.go", "run.go", "runs.go", "approval.go", "approvals.go", "capabilities.go", "lsp.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), pattern, nil, 0)
 		if err != nil {
 			t.Fatal(err)

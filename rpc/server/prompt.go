@@ -112,17 +112,22 @@ func wireQuestion(q approval.Question) proto.Question {
 	wire := proto.Question{
 		ID: q.ID, RunID: q.RunID, Kind: string(q.Kind), Title: q.Title,
 		Command: q.Command, Stdin: q.Stdin, Env: q.Env, Cwd: q.Dir,
-		Mode: q.Mode, Wanted: proto.Wanted{Mode: q.Wanted.Mode},
+		Mode: q.Mode, Wanted: *wireWanted(q.Wanted),
 		Reason: q.Reason, Justification: q.Justification,
 		Evidence: orEmpty(q.Evidence), Warnings: orEmpty(q.Warnings),
 		PolicyHash: q.PolicyHash, DefaultOptionID: q.DefaultOptionID,
 		ExpiresAt: q.ExpiresAt.UTC().Format(time.RFC3339), Text: q.Text, Unshown: q.Unshown,
 	}
-	if w := q.Wanted; len(w.Write)+len(w.Read) > 0 || w.Network {
-		wire.Wanted.Additional = &proto.Additional{Write: w.Write, Read: w.Read, Network: w.Network}
-	}
 	for _, o := range q.Options {
 		wire.Options = append(wire.Options, proto.Option{OptionID: o.ID, Name: o.Name, Kind: string(o.Kind), Scope: string(o.Scope)})
+	}
+	return wire
+}
+
+func wireWanted(w approval.Wanted) *proto.Wanted {
+	wire := &proto.Wanted{Mode: w.Mode}
+	if len(w.Write)+len(w.Read) > 0 || w.Network {
+		wire.Additional = &proto.Additional{Write: w.Write, Read: w.Read, Network: w.Network}
 	}
 	return wire
 }

@@ -102,6 +102,8 @@ func (c *client) requests() map[string]rpc.Handler {
 		proto.MethodRunsKill:          c.runsKill,
 		proto.MethodRunsWrite:         c.runsWrite,
 		proto.MethodRunsResize:        c.runsResize,
+		proto.MethodApprovalsList:     c.approvalsList,
+		proto.MethodApprovalsRevoke:   c.approvalsRevoke,
 		proto.MethodExplain:           c.explain,
 		proto.MethodExecuteCommand:    c.executeCommand,
 	}
