@@ -41,7 +41,7 @@ func (c *client) capabilities(ctx context.Context, req *rpc.Request) (any, error
 		CanAsk:          c.canAsk(),
 		StdinOpen:       can.Input,
 		Pty:             can.Terminal,
-		Tool:            shellTool(s.askable(c.canAsk())),
+		Tool:            shellTool(s, c.canAsk()),
 	}, nil
 }
 

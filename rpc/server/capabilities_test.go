@@ -55,15 +55,18 @@ func TestTheToolOfAnAgent(t *testing.T) {
 	}
 	plain := []string{"command", "description", "workdir", "timeoutMs", "run_in_background"}
 	more := append(slices.Clone(plain), "sandbox_permissions", "justification")
+	const asked = "The user is asked about each command before it runs"
 	for name, test := range map[string]struct {
 		settings server.Settings
 		names    []string
 	}{
-		"read-only":       {server.Settings{Mode: sandbox.ReadOnly}, more},
-		"workspace-write": {server.Settings{Mode: sandbox.WorkspaceWrite}, more},
-		"never asks":      {server.Settings{Mode: sandbox.ReadOnly, ApprovalPolicy: "never"}, plain},
-		"unconfined":      {server.Settings{Mode: sandbox.DangerFullAccess}, plain},
-		"external":        {server.Settings{Mode: sandbox.ExternalSandbox}, plain},
+		"untrusted":                {server.Settings{Mode: sandbox.ReadOnly, ApprovalPolicy: "untrusted"}, more},
+		"untrusted and unconfined": {server.Settings{Mode: sandbox.DangerFullAccess, ApprovalPolicy: "untrusted"}, plain},
+		"read-only":                {server.Settings{Mode: sandbox.ReadOnly}, more},
+		"workspace-write":          {server.Settings{Mode: sandbox.WorkspaceWrite}, more},
+		"never asks":               {server.Settings{Mode: sandbox.ReadOnly, ApprovalPolicy: "never"}, plain},
+		"unconfined":               {server.Settings{Mode: sandbox.DangerFullAccess}, plain},
+		"external":                 {server.Settings{Mode: sandbox.ExternalSandbox}, plain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -86,6 +89,9 @@ func TestTheToolOfAnAgent(t *testing.T) {
 					if enum := permissions["enum"].([]any); len(enum) != 2 || enum[0] != "workspace-write" || enum[1] != "danger-full-access" {
 						t.Errorf("enum %v", enum)
 					}
+				}
+				if strings.Contains(got.Description, asked) != (test.settings.ApprovalPolicy == "untrusted") {
+					t.Errorf("description %q", got.Description)
 				}
 				if strings.Contains(got.Description, "sandbox_permissions") != (len(test.names) > 5) {
 					t.Errorf("description %q", got.Description)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/confine-dev/confine/approval"
 	"github.com/confine-dev/confine/rpc/proto"
 	"github.com/confine-dev/confine/sandbox"
 )
@@ -15,6 +16,14 @@ A command that fails ends with a line [exit code: N] or [killed by signal: X]; l
 A line that begins with [sandbox: says that the sandbox, not the command, decided: "file access denied" is a policy and not a bug in the command. Do not try to get round it with another path, another tool or a disguised command.
 Long output is cut to its end, and the line that says so names a file with all of it: search that file instead of running the command again.
 Set run_in_background for servers and watchers; the answer names the run, whose output is read later.`
+
+	untrustedDescription = `
+
+The user is asked about each command before it runs, unless it only reads and prints or their rules allow it. So keep a command short and to one purpose, and do not chain what needs no question with what does. A refusal is final for that command: do not ask for the same in other words.`
+
+	unaskedDescription = `
+
+Nobody can be asked here, so a command is refused unless it only reads and prints or the user's rules allow it.`
 
 	escalationDescription = `
 
@@ -33,10 +42,16 @@ func (s *Settings) askable(canAsk bool) []sandbox.Mode {
 	return []sandbox.Mode{sandbox.WorkspaceWrite, sandbox.DangerFullAccess}
 }
 
-// shellTool describes the tool. Fields to ask for more are in it only if that
-// can be granted.
-func shellTool(modes []sandbox.Mode) proto.Tool {
+// shellTool describes the tool under some settings. Fields to ask for more are in it
+// only if that can be granted.
+func shellTool(s *Settings, canAsk bool) proto.Tool {
 	tool := proto.Tool{Name: "bash", Description: toolDescription}
+	switch untrusted := s.ApprovalPolicy == approval.PolicyUntrusted; {
+	case untrusted && canAsk:
+		tool.Description += untrustedDescription
+	case untrusted:
+		tool.Description += unaskedDescription
+	}
 	properties := map[string]any{}
 	add := func(name, field string, schema map[string]any) {
 		properties[name] = schema
@@ -47,7 +62,7 @@ func shellTool(modes []sandbox.Mode) proto.Tool {
 	add("workdir", "cwd", typed("string", "Directory to run in, as an absolute path. Default: the workspace folder."))
 	add("timeoutMs", "timeoutMs", typed("integer", "Milliseconds until the command is ended. Default 120000, at most 600000."))
 	add("run_in_background", "background", typed("boolean", "Answer at once and let the command go on."))
-	if len(modes) > 0 {
+	if modes := s.askable(canAsk); len(modes) > 0 {
 		tool.Description += escalationDescription
 		permissions := typed("string", "Mode to ask the user for, for this call only.")
 		permissions["enum"] = modes
