@@ -85,6 +85,7 @@ func TestHousekeeping(t *testing.T) {
 		"/home/u/.npm/_logs/a":                           true,
 		"/home/u/.npmrc":                                 false,
 		"/home/u/.bash_history":                          true,
+		"/home/u/.lesshsQ":                               true, // which becomes .lesshst
 		"/home/u/.bashrc":                                false,
 		"/home/u":                                        false,
 		"/home":                                          false,

@@ -37,7 +37,7 @@ var housekeeping = []string{
 	".config/go/telemetry", ".config/procps",
 	".npm/_logs", ".npm/_cacache", ".npm/_update-notifier-last-checked",
 	".cargo/.package-cache", ".cargo/.package-cache-mutate", ".cargo/.global-cache",
-	".bash_history", ".python_history", ".node_repl_history", ".sqlite_history", ".psql_history", ".lesshst", ".wget-hsts", ".viminfo",
+	".bash_history", ".python_history", ".node_repl_history", ".sqlite_history", ".psql_history", ".lesshst", ".lesshsQ", ".wget-hsts", ".viminfo",
 }
 
 // shared are such places outside the home folder, which a sandbox without a view
