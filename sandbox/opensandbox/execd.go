@@ -37,6 +37,27 @@ func (e *execd) start(ctx context.Context, o order) (*http.Response, *failure) {
 	return e.open(ctx, e.fresh, e.at, call{method: http.MethodPost, path: "/command", json: o})
 }
 
+// run runs a command of confine's own to its end.
+func (e *execd) run(ctx context.Context, o order) (verdict, *failure) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	response, f := e.start(ctx, o)
+	if f != nil {
+		return verdict{}, f
+	}
+	defer response.Body.Close()
+	stream := newEvents(response.Body)
+	for {
+		event, end, ok := stream.next()
+		if !ok {
+			return verdict{}, &failure{sent: true, text: e.shown(end.text)}
+		}
+		if v, last := event.final(); last {
+			return v, nil
+		}
+	}
+}
+
 func (e *execd) ping(ctx context.Context) *failure {
 	return e.insist(ctx, e.at, call{method: http.MethodGet, path: "/ping"}, nil)
 }

@@ -101,7 +101,7 @@ func (p *Provider) try(ctx context.Context) (checks []sandbox.Check, problem str
 	add("a sandbox is made and runs", nil)
 	for _, t := range trials {
 		bounded, cancel := context.WithTimeout(ctx, p.config.Patience)
-		v, f := p.helper(bounded, r.execd, order{Command: t.command})
+		v, f := r.execd.run(bounded, order{Command: t.command})
 		cancel()
 		if f == nil && (v.kind != exited || v.code != t.code) {
 			f = &failure{sent: true, text: fmt.Sprintf("the service said something else of the command %q", t.command)}

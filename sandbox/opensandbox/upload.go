@@ -209,7 +209,7 @@ func (p *Provider) uploadRoot(ctx context.Context, r *remote, k *pack, top strin
 		f.text = fmt.Sprintf("uploading %q: %s", top, f.text)
 		return f
 	}
-	v, f := p.helper(ctx, r.execd, order{Command: fmt.Sprintf("tar -xzf %s; s=$?; rm -f %s; exit $s", quote("./"+name), quote("./"+name)), Cwd: top})
+	v, f := r.execd.run(ctx, order{Command: fmt.Sprintf("tar -xzf %s; s=$?; rm -f %s; exit $s", quote("./"+name), quote("./"+name)), Cwd: top})
 	switch {
 	case f != nil:
 		f.text = fmt.Sprintf("unpacking %q: %s", top, f.text)
