@@ -107,7 +107,7 @@ func TestHangOfTheService(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, osbtest.Options{PendingPolls: 1}, func(c *opensandbox.Config) { c.Patience = 2 * short })
+			b := newBench(t, osbtest.Options{PendingPolls: 1}, func(c *opensandbox.Config) { c.Patience, c.Startup = 2*short, 4*short })
 			b.inject(test.fault)
 			b.expect(t, b.run(t.Context(), spec("one", "exit 3")), test.want)
 		})
