@@ -354,6 +354,7 @@ func TestUpload(t *testing.T) {
 	write("sub/f", "content\n", 0o644)
 	write("run.sh", "#!/bin/sh\necho ran\n", 0o755)
 	write("secret/key", "do-not-upload", 0o600)
+	write("own/key", "do-not-upload", 0o600)
 	write("node_modules/x", "skipped by name", 0o644)
 	write("deep/node_modules/x", "skipped by name", 0o644)
 	write(".git/objects/o", "skipped by path", 0o644)
@@ -378,6 +379,7 @@ func TestUpload(t *testing.T) {
 	policy := sandbox.Policy{Mode: sandbox.WorkspaceWrite, Roots: []*sandbox.Root{root}, Unreadable: []string{filepath.Join(work, "secret/key")}}
 	upload := func(c *opensandbox.Config) {
 		c.Workspace, c.UploadSkip = opensandbox.WorkspaceUpload, []string{"node_modules", ".git/objects"}
+		c.Secrets = func() []string { return []string{filepath.Join(work, "own")} }
 	}
 	s := newService(t, upload)
 	o := s.run(sandbox.Spec{Dir: work, Policy: policy, Command: "./run.sh && cat link && find . ! -type d | sort && echo changed > sub/f"})

@@ -140,6 +140,8 @@ func (f *failure) remedies() []string {
 		return []string{"check sandbox_api_key"}
 	case f.status >= 300 && f.status < 400:
 		return []string{"set sandbox_url to the address that the service has"}
+	case f.status == http.StatusBadRequest || f.status == http.StatusUnprocessableEntity:
+		return []string{"see what the service objects to: the image, the resources, the mounts, or that it cannot keep a sandbox off the network"}
 	case f.status == http.StatusNotFound:
 		return []string{"check sandbox_url and sandbox_api"}
 	case !f.sent:
