@@ -77,6 +77,8 @@ func TestFaultOfTheService(t *testing.T) {
 		{"ping: redirection", injection{osbtest.Ping, 1, kind(osbtest.Redirect)}, ended},
 		{"delete: 500", injection{osbtest.Delete, 1, kind(osbtest.Internal)}, ended},
 		{"delete: page", injection{osbtest.Delete, 1, kind(osbtest.HTML)}, ended},
+		{"delete: no JSON", injection{osbtest.Delete, 1, kind(osbtest.BadJSON)}, ended},
+		{"delete: no JSON when it was done", injection{osbtest.Delete, 0, after(osbtest.BadJSON)}, ended},
 		{"delete: redirection", injection{osbtest.Delete, 1, kind(osbtest.Redirect)}, ended},
 		{"delete: connection lost", injection{osbtest.Delete, 1, kind(osbtest.Drop)}, ended},
 		{"delete: connection lost when it was done", injection{osbtest.Delete, 1, after(osbtest.Drop)}, ended},

@@ -109,10 +109,14 @@ func (l *lifecycle) get(ctx context.Context, id string) (view, *failure) {
 	return seen, failed
 }
 
-// delete ends a sandbox. One that does not exist is none that is left.
+// delete ends a sandbox. One that does not exist is none that is left. What is answered
+// otherwise than a deletion is counts for nothing until the sandbox is seen to be gone.
 func (l *lifecycle) delete(ctx context.Context, id string) *failure {
-	failed := l.insist(ctx, l.at, call{method: http.MethodDelete, path: "/sandboxes/" + id}, nil)
-	if failed != nil && failed.lost() {
+	failed := l.insist(ctx, l.at, call{method: http.MethodDelete, path: "/sandboxes/" + id, want: http.StatusNoContent}, nil)
+	if failed == nil || failed.lost() {
+		return nil
+	}
+	if seen, f := l.get(ctx, id); f != nil && f.lost() || f == nil && (seen.Status.State == "Stopping" || seen.Status.State == "Terminated") {
 		return nil
 	}
 	return failed

@@ -109,6 +109,7 @@ type peer struct {
 type call struct {
 	method, path string
 	query        url.Values
+	want         int       // the status of a success, if it is one only
 	json         any       // body, unless it is nil
 	body         io.Reader // body of another type
 	bodyType     string
@@ -236,6 +237,9 @@ func (s *service) ask(ctx context.Context, client *http.Client, p peer, c call, 
 	defer response.Body.Close()
 	bad := func(why string) *failure {
 		return &failure{sent: true, text: fmt.Sprintf("%s %s at %s: the answer cannot be used: %s", c.method, c.path, p.base.Host, why)}
+	}
+	if c.want != 0 && response.StatusCode != c.want {
+		return bad(fmt.Sprintf("its status is %d and not %d", response.StatusCode, c.want))
 	}
 	if strings.HasPrefix(response.Header.Get("Content-Type"), "text/html") {
 		return bad("it is a page, as of something on the way to the service") // and says nothing of what was done
