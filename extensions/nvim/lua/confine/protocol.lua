@@ -187,24 +187,6 @@
 ---@field wanted confine.Wanted
 ---@field warnings string[]
 
----@class confine.ReadParams
----@field maxBytes? integer
----@field offset? integer
----@field runId string
----@field stream? confine.Stream
-
----@class confine.ReadResult
----@field base64? string
----@field data? string
----@field eof boolean
----@field nextOffset integer
----@field offset integer
----@field runId string
----@field skipped? integer
----@field status confine.Status
----@field stream confine.Stream
----@field totalBytes integer
-
 ---@class confine.RefusedURI
 ---@field reason string
 ---@field uri string
@@ -258,6 +240,7 @@
 ---@field escalation? confine.EscalationHint
 ---@field exitCode? integer
 ---@field modelText string
+---@field outputMissing? string
 ---@field policyHash string
 ---@field runId string
 ---@field sandbox? confine.SandboxFacts
@@ -370,8 +353,8 @@ M.receive = {
 ---@type confine.Mode[]
 M.modes = { 'read-only', 'workspace-write', 'danger-full-access', 'external-sandbox' }
 
---- Codes of errors that we look at.
-M.codes = { method_not_found = -32601, failed = -32803 }
+--- Codes of errors that we give.
+M.codes = { method_not_found = -32601 }
 
 --- What a client announces of itself.
 ---@param name string
@@ -429,7 +412,7 @@ function M.without_null(value)
 end
 
 --- The bytes of a piece of output, as they were printed.
----@param piece confine.Output|confine.ReadResult
+---@param piece confine.Output
 ---@return string
 function M.bytes(piece)
   if piece.base64 then

@@ -54,6 +54,9 @@ function M.rows(run)
   for _, path in ipairs(sandbox and sandbox.planted or {}) do
     add('made or changed, and run or believed by programs outside: ' .. text.visible(path), 'ConfineWarning')
   end
+  if result.outputMissing then
+    add('part of the output is missing: ' .. text.visible(result.outputMissing), 'ConfineWarning')
+  end
   for _, stream in ipairs({ 'stdout', 'stderr' }) do
     if result[stream].spillPath then
       add(('%s is whole in %s'):format(stream, text.visible(result[stream].spillPath)))
