@@ -49,10 +49,10 @@ func TestText(t *testing.T) {
 		{"mode", nil, []string{
 			"confine 3fa9: run a command in workspace-write?",
 			"Configured: read-only.",
+			"Justification given: «Packages must be fetched.»",
 			"Becomes writable: «/home/me/project».",
 			"Command, 11 bytes: «npm install»",
 			"Folder: «/home/me/project»",
-			"Justification given: «Packages must be fetched.»",
 		}},
 		{"network", func(r *Request) {
 			r.Have, r.Want = workspace(), workspace()
@@ -60,10 +60,10 @@ func TestText(t *testing.T) {
 		}, []string{
 			"confine 3fa9: run a command in workspace-write with NETWORK?",
 			"Configured: workspace-write.",
+			"Justification given: «Packages must be fetched.»",
 			"Network: it reaches the internet and every service on localhost.",
 			"Command, 11 bytes: «npm install»",
 			"Folder: «/home/me/project»",
-			"Justification given: «Packages must be fetched.»",
 		}},
 		{"escalation to full access", func(r *Request) {
 			r.Kind, r.Justification = KindEscalation, ""
@@ -78,13 +78,13 @@ func TestText(t *testing.T) {
 		}, []string{
 			"confine 3fa9: run a command again with NO SANDBOX (danger-full-access)?",
 			"Configured: read-only with network.",
+			"The sandbox refused: «write /x/z».",
+			"Refused, as its messages say: «write /x/y».",
+			"Reason: «it was refused»",
 			"The whole command runs again, from its beginning.",
 			"No sandbox at all: it can read, change and send whatever you can, and reach every service on localhost.",
 			`Command, 2 LINES, 15 bytes: «cd /x\nrm -rf y\n»`,
 			"Folder: «/home/me/project»",
-			"The sandbox refused: «write /x/z».",
-			"Refused, as its messages say: «write /x/y».",
-			"Reason: «it was refused»",
 		}},
 		{"program, input, variables", func(r *Request) {
 			r.Command, r.Argv = "", []string{"git", "commit", "-m", "it's", ""}

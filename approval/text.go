@@ -36,9 +36,11 @@ func layoutOf(r Request, g gain, id string) content {
 	return content{title: title(r, g, id), opens: gainFacts(r, g), grants: grantFacts(r, g), odd: oddities(r, g)}
 }
 
-// text lays a question out for clients that show nothing but a message: what a
-// yes opens, then the command, then what is odd; the words of whoever asks last.
-// All that a yes depends on is shown whole if there is room for it without those
+// text lays a question out for clients that show nothing but a message: why it is
+// asked and the words of whoever asks, then what a yes opens, the command, and what
+// is odd. What a yes depends on stands together at the end: some editors show the end
+// of a message that is longer than their room for it, and a title stands at its top
+// for those that show the beginning. All that a yes depends on is shown whole if there is room for it without those
 // words. Otherwise each line gets some room, and unshown counts what suffers.
 func (c content) text(r Request) (text string, unshown int) {
 	parts := c.parts(r)
@@ -54,6 +56,15 @@ func (c content) parts(r Request) []part {
 	parts := []part{
 		{label: c.title, keep: true},
 		{label: "Configured: " + configured(r.Have) + ".", keep: true},
+	}
+	if r.Justification != "" {
+		parts = append(parts, part{label: "Justification given", quoted: true, body: field(r, r.Justification, prose), floor: 60})
+	}
+	for _, f := range evidenceFacts(r.Evidence) {
+		parts = append(parts, part{label: f.text})
+	}
+	if r.Reason != "" {
+		parts = append(parts, part{label: "Reason", quoted: true, body: field(r, r.Reason, prose), floor: 60})
 	}
 	for _, f := range c.opens {
 		list := f.whole != "" // can be long, and the title tells the mode
@@ -71,15 +82,6 @@ func (c content) parts(r Request) []part {
 	}
 	for _, f := range c.odd {
 		parts = append(parts, part{label: f.text, complete: f.complete(), decides: true})
-	}
-	if r.Justification != "" {
-		parts = append(parts, part{label: "Justification given", quoted: true, body: field(r, r.Justification, prose), floor: 60})
-	}
-	for _, f := range evidenceFacts(r.Evidence) {
-		parts = append(parts, part{label: f.text})
-	}
-	if r.Reason != "" {
-		parts = append(parts, part{label: "Reason", quoted: true, body: field(r, r.Reason, prose), floor: 60})
 	}
 	return parts
 }
@@ -169,9 +171,9 @@ func notFitting(facts int) string {
 }
 
 // layout joins the parts within limit units: first those to keep, then the
-// others in order as far as they fit, all with their bodies at the floors.
-// What is left of the room goes to the bodies in order. unshown counts what a yes
-// depends on and is not shown whole.
+// others as far as they fit, all with their bodies at the floors. What is left of
+// the room goes to the bodies. What a yes depends on has the room before the rest,
+// in order. unshown counts what a yes depends on and is not shown whole.
 func layout(parts []part, limit int) (text string, unshown int) {
 	limit -= dropRoom
 	used, dropped := 0, 0
@@ -180,22 +182,29 @@ func layout(parts []part, limit int) (text string, unshown int) {
 			used += p.least()
 		}
 	}
-	parts = slices.DeleteFunc(parts, func(p part) bool {
+	ranked := ranks(parts)
+	kept := make([]bool, len(parts))
+	for _, i := range ranked {
+		p := parts[i]
 		switch {
 		case p.keep:
-			return false
-		case used+p.least() > limit:
+			kept[i] = true
+		case used+p.least() <= limit:
+			kept[i] = true
+			used += p.least()
+		default:
 			dropped++
 			if p.decides {
 				unshown++
 			}
-			return true
 		}
-		used += p.least()
-		return false
-	})
-	var lines []string
-	for i, p := range parts {
+	}
+	lines := make([]string, len(parts))
+	for _, i := range ranked {
+		p := parts[i]
+		if !kept[i] {
+			continue
+		}
 		line, cut := p.label, p.complete != "" && p.complete != p.label
 		if p.quoted {
 			base := p.base()
@@ -206,15 +215,29 @@ func layout(parts []part, limit int) (text string, unshown int) {
 			}
 			line += ": " + openQuote + body + closeQuote
 		}
-		lines = append(lines, line)
+		lines[i] = line
 		if p.decides && cut {
 			unshown++
 		}
-		if i == 0 && dropped > 0 {
-			lines = append(lines, notFitting(dropped))
+	}
+	if dropped > 0 {
+		lines[0] += "\n" + notFitting(dropped)
+	}
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n"), unshown
+}
+
+// ranks is the order in which parts get room: their indexes, those first that a yes
+// depends on.
+func ranks(parts []part) []int {
+	var deciding, others []int
+	for i, p := range parts {
+		if p.decides {
+			deciding = append(deciding, i)
+		} else {
+			others = append(others, i)
 		}
 	}
-	return strings.Join(lines, "\n"), unshown
+	return append(deciding, others...)
 }
 
 // base is the room for the body that a part gets in any case.

@@ -49,7 +49,7 @@ const (
 // Started; what comes of it is told by notification.
 const (
 	CommandRun      = "confine.server.run"      // argument: RunCommandParams, or the command as a string
-	CommandEscalate = "confine.server.escalate" // argument: EscalationParams
+	CommandEscalate = "confine.server.escalate" // argument: EscalationParams, or the run id as a string, or none
 	CommandKill     = "confine.server.kill"     // argument: RunParams, or the run id as a string
 	CommandDoctor   = "confine.server.doctor"   // no argument
 )

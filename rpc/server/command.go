@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -69,8 +70,8 @@ func (c *client) commandRun(params proto.ExecuteCommandParams) (any, error) {
 }
 
 func (c *client) commandEscalate(params proto.ExecuteCommandParams) (any, error) {
-	var wanted proto.EscalationParams
-	if err := argument(params, &wanted, nil); err != nil {
+	wanted, err := c.escalateArgument(params)
+	if err != nil {
 		return nil, err
 	}
 	if !hasToken(wanted.WorkDoneToken) {
@@ -84,6 +85,40 @@ func (c *client) commandEscalate(params proto.ExecuteCommandParams) (any, error)
 		return proto.Started{RunID: earlier.plan.id}, nil
 	}
 	return c.detach(*p)
+}
+
+// escalateArgument completes what the person left out: with no argument the run is
+// the last one that can be helped, with a run id what is asked for is the narrowest
+// step that would help it. An editor that sends no requests of its own shows neither.
+func (c *client) escalateArgument(params proto.ExecuteCommandParams) (proto.EscalationParams, error) {
+	var wanted proto.EscalationParams
+	if len(params.Arguments) > 0 {
+		if err := argument(params, &wanted, &wanted.RunID); err != nil {
+			return wanted, err
+		}
+		if wanted.SandboxPermissions != "" || wanted.Additional != nil {
+			return wanted, nil
+		}
+	}
+	for _, r := range c.runs.lastEnded() {
+		hint := c.escalationHint(r.facts())
+		if hint == nil || wanted.RunID != "" && wanted.RunID != r.plan.id {
+			continue
+		}
+		wanted.RunID, wanted.Additional = r.plan.id, hint.Additional
+		wanted.Justification = cmp.Or(wanted.Justification, "Asked for by a command of the editor.")
+		if hint.Additional == nil {
+			wanted.SandboxPermissions = hint.Targets[0]
+		}
+		return wanted, nil
+	}
+	if wanted.RunID != "" {
+		if _, err := c.ranBefore(wanted.RunID); err != nil {
+			return wanted, err
+		}
+		return wanted, invalid("nothing that run %q was refused can be asked for", wanted.RunID)
+	}
+	return wanted, invalid("no run was refused anything that can be asked for")
 }
 
 func (c *client) commandKill(params proto.ExecuteCommandParams) (any, error) {

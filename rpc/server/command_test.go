@@ -74,6 +74,47 @@ func TestTheStoryOfAStockEditor(t *testing.T) {
 	})
 }
 
+// TestEscalatingInFewWords: without params the last run that can be helped is meant,
+// and the narrowest step.
+func TestEscalatingInFewWords(t *testing.T) {
+	for name, arguments := range map[string][]any{
+		"nothing": nil,
+		"an id":   {"refused"},
+		"params":  {map[string]any{"runId": "refused", "newRunId": "again", "justification": "because"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, nil)
+				w.editor.Initialize(rpctest.Init{Folders: []string{fileURI(w.folder)}})
+				ended := func(id string, end func(*sandboxtest.FakeProcess)) {
+					w.execute(proto.CommandRun, map[string]any{"command": "make " + id, "runId": id})
+					end(w.next(w.confined))
+					w.editor.AwaitNotification(proto.MethodShowMessage, nil)
+				}
+				ended("earlier", func(p *sandboxtest.FakeProcess) { p.Deny(denial) })
+				ended("refused", func(p *sandboxtest.FakeProcess) { p.Deny(denial) })
+				ended("fine", func(p *sandboxtest.FakeProcess) { p.Exit(0) })
+
+				again := w.execute(proto.CommandEscalate, arguments...)
+				var asked proto.ShowMessageRequestParams
+				m := w.editor.AwaitRequest(proto.MethodShowMessageRequest)
+				if err := json.Unmarshal(m.Params, &asked); err != nil {
+					t.Fatal(err)
+				}
+				if !strings.Contains(asked.Message, "«make refused»") {
+					t.Errorf("asked about\n%s", asked.Message)
+				}
+				w.editor.Reply(m, map[string]string{"title": "Refuse"})
+				var told proto.ShowMessageParams
+				w.editor.AwaitNotification(proto.MethodShowMessage, &told)
+				if !strings.Contains(told.Message, again) || !strings.Contains(told.Message, "did not run") {
+					t.Errorf("told %q", told.Message)
+				}
+			})
+		})
+	}
+}
+
 func TestExecuteCommandFailures(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := open(t, nil)
@@ -87,6 +128,8 @@ func TestExecuteCommandFailures(t *testing.T) {
 				map[string]any{"runId": "none", "sandboxPermissions": "danger-full-access", "justification": "x", "workDoneToken": []int{}}}},
 			"unknown command":  {"command": "confine.server.rm"},
 			"unknown run":      {"command": proto.CommandKill, "arguments": []any{"none"}},
+			"nothing refused":  {"command": proto.CommandEscalate},
+			"no run to widen":  {"command": proto.CommandEscalate, "arguments": []any{"none"}},
 			"nothing to widen": {"command": proto.CommandEscalate, "arguments": []any{map[string]any{"runId": "none", "sandboxPermissions": "danger-full-access", "justification": "x"}}},
 		} {
 			if e := w.editor.CallError(proto.MethodExecuteCommand, params); e.Code != -32602 {

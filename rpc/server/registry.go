@@ -267,6 +267,16 @@ func (g *registry) all() []*run {
 	return runs
 }
 
+// lastEnded lists the runs that ended, the one that ended last first.
+func (g *registry) lastEnded() []*run {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.forget()
+	runs := slices.Clone(g.ended)
+	slices.Reverse(runs)
+	return runs
+}
+
 // close lets no run in any more and cancels those that go on. It returns them.
 func (g *registry) close() []*run {
 	g.mu.Lock()
