@@ -118,7 +118,7 @@ more, so this asks often."
     (story-check "commands were asked about" (= 6 (length story-prompts)))))
 
 (let* ((folder (file-name-as-directory (getenv "STORY_WORKSPACE")))
-       (eglot-sync-connect 20)
+       (eglot-sync-connect 60)
        (project-find-functions (list (lambda (_) (cons 'transient folder)))))
   (setq story-file (expand-file-name "eglot" (getenv "STORY_OUTSIDE")))
   (add-to-list 'eglot-server-programs `(text-mode . (,(getenv "CONFINE_BIN") "serve")))
