@@ -405,6 +405,29 @@ func TestTextOfALongCommand(t *testing.T) {
 	}
 }
 
+// TestWordsLeaveRoom: in a small terminal some editors cut the end of a text and
+// some its beginning, and a yes depends on what would be cut.
+func TestWordsLeaveRoom(t *testing.T) {
+	words := func(command int) (text string, shown int) {
+		q := questionAbout(func(r *Request) {
+			r.Command, r.Justification, r.Reason = strings.Repeat("xy", command/2), strings.Repeat("why ", 20), strings.Repeat("so ", 20)
+		})
+		if q.Unshown != 0 {
+			t.Fatalf("%d unshown", q.Unshown)
+		}
+		return q.Text, strings.Count(q.Text, "\nJustification") + strings.Count(q.Text, "\nReason")
+	}
+	for _, c := range []struct{ command, words int }{{20, 2}, {360, 2}, {500, 1}, {640, 0}} {
+		text, shown := words(c.command)
+		if shown != c.words {
+			t.Errorf("%d of 2 words beside a command of %d bytes, want %d:\n%s", shown, c.command, c.words, text)
+		}
+		if dropped := strings.Contains(text, "NOT FIT HERE"); dropped != (c.words < 2) {
+			t.Errorf("that words are left out is said: %v\n%s", dropped, text)
+		}
+	}
+}
+
 func TestOneFactMore(t *testing.T) {
 	q := questionAbout(func(r *Request) { r.Command = strings.Repeat("ab", 340) })
 	if want := "1 more fact DOES NOT FIT HERE."; q.Unshown != 0 || strings.Split(q.Text, "\n")[1] != want {

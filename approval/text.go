@@ -157,6 +157,16 @@ func denials(evidence []sandbox.Denial) []string {
 	return out
 }
 
+// Room in a terminal of 80 columns and 24 rows, of which an editor has its own
+// share: what a yes depends on may need more, words that decide nothing may not.
+const (
+	rowUnits = 60
+	textRows = 15
+)
+
+// rows is the room that a line of n units takes, roughly.
+func rows(n int) int { return (n + rowUnits - 1) / rowUnits }
+
 // Room that layout sets aside, in units.
 const (
 	noteRoom = len(", 67108864 bytes NOT SHOWN")
@@ -182,6 +192,7 @@ func layout(parts []part, limit int) (text string, unshown int) {
 			used += p.least()
 		}
 	}
+	spare := textRows
 	ranked := ranks(parts)
 	kept := make([]bool, len(parts))
 	for _, i := range ranked {
@@ -189,9 +200,11 @@ func layout(parts []part, limit int) (text string, unshown int) {
 		switch {
 		case p.keep:
 			kept[i] = true
-		case used+p.least() <= limit:
+			spare -= p.rows()
+		case used+p.least() <= limit && (p.decides || p.rows() <= spare):
 			kept[i] = true
 			used += p.least()
+			spare -= p.rows()
 		default:
 			dropped++
 			if p.decides {
@@ -238,6 +251,15 @@ func ranks(parts []part) []int {
 		}
 	}
 	return append(deciding, others...)
+}
+
+// rows is the room that the part takes when nothing of it is cut.
+func (p part) rows() int {
+	n := units(p.label)
+	if p.quoted {
+		n += len(": ") + 2 + units(p.body.String())
+	}
+	return rows(n)
 }
 
 // base is the room for the body that a part gets in any case.
