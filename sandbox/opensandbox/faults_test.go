@@ -294,18 +294,20 @@ func TestUnreachable(t *testing.T) {
 // TestUndeletable: what cannot be deleted is said to be left, and the next start of
 // confine deletes it.
 func TestUndeletable(t *testing.T) {
-	b := newBench(t, osbtest.Options{}, nil)
-	b.inject(injection{osbtest.Delete, 0, kind(osbtest.Unavailable)})
-	a := b.run(t.Context(), spec("one", "true"))
-	if a.how() != ended {
-		t.Fatal(a.text())
+	for _, fault := range []osbtest.Kind{osbtest.Unavailable, osbtest.Unauthorized, osbtest.Redirect, osbtest.HTML} {
+		b := newBench(t, osbtest.Options{}, nil)
+		b.inject(injection{osbtest.Delete, 0, kind(fault)})
+		a := b.run(t.Context(), spec("one", "true"))
+		if a.how() != ended {
+			t.Fatal(a.text())
+		}
+		if err := b.provider.Close(); err == nil || len(b.fake.Ledger().Existing()) != 1 {
+			t.Errorf("%s: Close: %v, left: %+v", fault, err, b.fake.Ledger().Existing())
+		}
+		b.fake.Heal()
+		b.open(t)
+		b.expect(t, b.run(t.Context(), spec("two", "true")), ended)
 	}
-	if err := b.provider.Close(); err == nil || len(b.fake.Ledger().Existing()) != 1 {
-		t.Errorf("Close: %v, left: %+v", err, b.fake.Ledger().Existing())
-	}
-	b.fake.Heal()
-	b.open(t)
-	b.expect(t, b.run(t.Context(), spec("two", "true")), ended)
 }
 
 // TestOneSandboxIsBounded: whatever becomes of confine, the service ends a sandbox by

@@ -219,8 +219,10 @@ func kindsOf(route Route) []Kind {
 		kinds = append(kinds, HostileEndpoint, Expired, Gone)
 	case Get:
 		kinds = append(kinds, Expired, Gone, Restart)
-	case Create, List, Delete:
+	case Create:
 		kinds = append(kinds, Restart)
+	case List, Delete: // not refused for good, or a sandbox is left by right
+		kinds = []Kind{TooMany, Internal, BadGateway, Unavailable, Drop, CutBody, BadJSON, HTML, Slow, Restart}
 	}
 	return kinds
 }

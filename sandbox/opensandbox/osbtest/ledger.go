@@ -3,6 +3,7 @@ package osbtest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -89,6 +90,11 @@ func (l Ledger) Running() []Ran {
 		}
 	}
 	return left
+}
+
+// outside reports whether a command ran in no sandbox.
+func (l Ledger) outside() bool {
+	return slices.ContainsFunc(l.Commands, func(c Ran) bool { return c.Sandbox == "" })
 }
 
 // change tells those who wait that the ledger is another, s.mu held.

@@ -23,6 +23,7 @@ type box struct {
 	logs    string // output of its commands
 	created time.Time
 	volumes []volume
+	ended   chan struct{} // closed when nothing of it is left
 
 	// Guarded by Server.mu.
 	state    string // Running, or how it ended
@@ -100,15 +101,16 @@ func (s *Server) withBox(next func(http.ResponseWriter, *http.Request, *box)) ht
 // box is the sandbox of that id, if it exists and its time is not over.
 func (s *Server) box(id string) *box {
 	s.mu.Lock()
-	i := slices.IndexFunc(s.boxes, func(b *box) bool { return b.id == id && b.exists() })
+	i := slices.IndexFunc(s.boxes, func(b *box) bool { return b.id == id })
 	if i < 0 {
 		s.mu.Unlock()
 		return nil
 	}
 	b := s.boxes[i]
+	ending := !b.exists()
 	late := !b.expires.IsZero() && !b.expires.After(s.now())
 	s.mu.Unlock()
-	if late {
+	if ending || late {
 		s.destroy(b, "Terminated")
 		return nil
 	}
@@ -182,7 +184,7 @@ func (s *Server) newBox(c creation, request string) (*box, error) {
 	b := &box{
 		id: fmt.Sprintf("sbx-%08d", number), token: fmt.Sprintf("execd-token-%08d-do-not-show", number),
 		created: s.now(), state: "Running", polls: s.options.PendingPolls, request: request,
-		metadata: c.Metadata, entry: c.Entrypoint, volumes: c.Volumes,
+		metadata: c.Metadata, entry: c.Entrypoint, volumes: c.Volumes, ended: make(chan struct{}),
 	}
 	b.root = filepath.Join(s.scratch, b.id, "root")
 	b.logs = filepath.Join(s.scratch, b.id, "logs")
@@ -333,13 +335,16 @@ func (s *Server) endpoint(w http.ResponseWriter, r *http.Request, b *box) {
 	writeJSON(w, http.StatusOK, map[string]any{"endpoint": address, "headers": map[string]string{ExecTokenName: b.token}})
 }
 
-// destroy ends a sandbox and everything in it.
+// destroy ends a sandbox and everything in it, and returns when that is done, whoever
+// does it.
 func (s *Server) destroy(b *box, state string) {
 	s.mu.Lock()
 	if !b.exists() {
 		s.mu.Unlock()
+		<-b.ended
 		return
 	}
+	defer close(b.ended)
 	b.state = state
 	s.change()
 	own := b.own
@@ -359,7 +364,9 @@ func (s *Server) destroy(b *box, state string) {
 			c.group(kill)
 		}
 	}
-	s.endMarked(filepath.Dir(b.root))
+	if len(mine) > 0 { // looking for processes takes milliseconds
+		s.endMarked(filepath.Dir(b.root))
+	}
 	for _, c := range mine {
 		<-c.ended
 	}

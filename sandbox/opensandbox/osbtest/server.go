@@ -146,7 +146,9 @@ func (s *Server) Close() error {
 	for _, b := range boxes {
 		s.destroy(b, "Terminated")
 	}
-	s.endMarked(s.scratch)
+	if s.Ledger().outside() {
+		s.endMarked(s.scratch)
+	}
 	s.waiting.Wait()
 	return os.RemoveAll(s.scratch)
 }
