@@ -40,10 +40,17 @@ type Ran struct {
 	Interrupted bool   // by a call, its timeout or the end of its sandbox
 }
 
-// Ledger returns what happened so far.
+// Ledger returns what happened so far. A sandbox that is being ended, whatever asked for
+// it, ends first.
 func (s *Server) Ledger() Ledger {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for s.ending > 0 {
+		changed := s.changed
+		s.mu.Unlock()
+		<-changed
+		s.mu.Lock()
+	}
 	var l Ledger
 	for _, b := range s.boxes {
 		l.Sandboxes = append(l.Sandboxes, Sandbox{ID: b.id, Exists: b.exists(), Told: b.told, Request: b.request, Expires: b.expires, Metadata: b.metadata})

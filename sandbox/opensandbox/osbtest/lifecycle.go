@@ -346,6 +346,7 @@ func (s *Server) destroy(b *box, state string) {
 	}
 	defer close(b.ended)
 	b.state = state
+	s.ending++
 	s.change()
 	own := b.own
 	var mine []*command
@@ -370,6 +371,10 @@ func (s *Server) destroy(b *box, state string) {
 	for _, c := range mine {
 		<-c.ended
 	}
+	s.mu.Lock()
+	s.ending--
+	s.change()
+	s.mu.Unlock()
 	if own != nil {
 		own.CloseClientConnections()
 		go own.Close() // it waits for calls, of which this may be one

@@ -73,6 +73,7 @@ type Server struct {
 	serial   int           // of the last command
 	ahead    time.Duration // of the server's clock before the machine's
 	boxes    []*box
+	ending   int        // sandboxes whose commands are being killed
 	commands []*command // of every sandbox, in the order of their start
 	requests []Request
 	counts   map[Route]int
