@@ -15,6 +15,7 @@ export const home = need('HOME');
 export const outsideFile = (name) => path.join(outside, name);
 export const exists = (file) => fs.existsSync(file);
 export const content = (file) => fs.readFileSync(file, 'utf8');
+export const holds = (file, text) => exists(file) && content(file) === text;
 
 const auditFile = path.join(need('XDG_STATE_HOME'), 'confine/audit.jsonl');
 

@@ -6,7 +6,13 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { Code } from './workbench.mjs';
+import { Confine } from './confine.mjs';
 import * as facts from './facts.mjs';
+import * as running from './running.mjs';
+import * as asking from './asking.mjs';
+import * as hostile from './hostile.mjs';
+import * as servers from './servers.mjs';
+import * as trust from './trust.mjs';
 
 const folder = fs.mkdtempSync(path.join(path.dirname(facts.workspace), 'code-'));
 const wanted = process.argv.slice(2);
@@ -30,18 +36,19 @@ async function chapter(title, tell) {
   }
 }
 
-const code = await Code.start(folder, {
-  settings: { 'security.workspace.trust.enabled': false },
-  extensions: [facts.vsix, process.env.PROBE_VSIX],
-});
+const settings = { 'security.workspace.trust.enabled': false };
+const code = await Code.start(folder, { settings, extensions: [facts.vsix, process.env.PROBE_VSIX] });
 console.log(`VS Code runs (${Date.now() - started} ms)`);
 try {
   const window = screen = await code.window(facts.workspace);
-  console.log(`the window is open (${Date.now() - started} ms)`);
-  await chapter('activation', async () => {
-    console.log(await window.ask('extension'));
-    await window.statusBar.getByText('workspace-write').waitFor();
-  });
+  const confine = new Confine(window);
+  await confine.ready();
+  console.log(`the extension is ready (${Date.now() - started} ms)`);
+  for (const [title, tell] of [running, asking, hostile, servers, trust].flatMap((part) => part.chapters)) {
+    await chapter(title, () => tell({ code, window, confine, settings, show: (other) => { screen = other; } }));
+    screen = window;
+    await confine.tidy();
+  }
 } finally {
   await code.stop();
   if (failures.length > 0) console.log(code.log());

@@ -18,7 +18,7 @@ function fail(message) { throw new Error(message); }
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 // until resolves with what look gives once that is true.
-export async function until(look, what, ms = 20000) {
+export async function until(look, what, ms = 60000) {
   for (const end = Date.now() + ms; ;) {
     const seen = await look();
     if (seen) return seen;
@@ -39,7 +39,7 @@ const quiet = {
   'workbench.startupEditor': 'none', 'workbench.tips.enabled': false, 'workbench.reduceMotion': 'on', 'workbench.enableExperiments': false,
   'telemetry.telemetryLevel': 'off', 'update.mode': 'none', 'extensions.autoCheckUpdates': false, 'extensions.ignoreRecommendations': true,
   'chat.disableAIFeatures': true, 'git.enabled': false, 'window.commandCenter': false, 'workbench.layoutControl.enabled': false,
-  'workbench.secondarySideBar.defaultVisibility': 'hidden',
+  'remote.autoForwardPorts': false, 'terminal.integrated.gpuAcceleration': 'off', 'workbench.secondarySideBar.defaultVisibility': 'hidden',
 };
 
 // Code is one VS Code server. The person's settings are its file.
@@ -70,7 +70,7 @@ export class Code {
     process.once('exit', () => code.#kill('SIGKILL')); // also when a test breaks off
     fs.closeSync(log);
     code.ended = new Promise((resolve) => code.server.once('exit', resolve));
-    await until(() => fetch(`http://127.0.0.1:${code.port}/healthz`).then((r) => r.ok, () => false), 'code-server answers', 60000);
+    await until(() => fetch(`http://127.0.0.1:${code.port}/healthz`).then((r) => r.ok, () => false), 'code-server answers');
     const root = process.getuid() === 0; // Chromium has no sandbox of its own as root
     const runtime = path.join(folder, 'browser');
     fs.mkdirSync(runtime, { mode: 0o700 });
@@ -80,6 +80,7 @@ export class Code {
       args: ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--force-color-profile=srgb'],
     });
     code.context = await code.browser.newContext({ viewport: { width: 1280, height: 800 }, permissions: ['clipboard-read', 'clipboard-write'] });
+    await code.context.addInitScript(pageClock);
     return code;
   }
 
@@ -95,10 +96,10 @@ export class Code {
   // window opens a folder. All windows share what the browser has loaded and stored.
   async window(folder) {
     const page = await this.context.newPage();
-    page.setDefaultTimeout(30000);
+    page.setDefaultTimeout(60000); // of a busy machine
     const probe = this.#expect(folder);
-    await page.goto(`http://127.0.0.1:${this.port}/?folder=${encodeURIComponent(folder)}`);
-    await page.waitForSelector('.monaco-workbench', { timeout: 60000 });
+    await page.goto(`http://127.0.0.1:${this.port}/?folder=${encodeURIComponent(folder)}`, { waitUntil: 'commit' });
+    await page.waitForSelector('.monaco-workbench', { timeout: 120000 });
     const window = new Window(page, folder, probe);
     this.#windows.push(window);
     return window;
@@ -127,6 +128,13 @@ export class Code {
   #kill(signal) {
     try { process.kill(-this.server.pid, signal); } catch { /* it has ended */ }
   }
+}
+
+// pageClock lets the clock of extensions' pages show what holdClock says.
+function pageClock() {
+  if (window === window.top) return;
+  const now = performance.now.bind(performance);
+  performance.now = () => Number(localStorage.getItem('test.clock') ?? now());
 }
 
 // Probe tells the probe extension of one window what to do.
@@ -188,6 +196,11 @@ export class Window {
   // press sends keys, with time for the workbench in between.
   async press(...keys) { for (const key of keys) await this.page.keyboard.press(key); }
 
+  // holdClock lets the clock of extensions' pages stand at ms; undefined lets it go.
+  holdClock(ms) {
+    return this.page.evaluate((at) => (at === undefined ? localStorage.removeItem('test.clock') : localStorage.setItem('test.clock', String(at))), ms);
+  }
+
   // settled waits until what is drawn moves no more.
   async settled() {
     let last = '';
@@ -201,6 +214,5 @@ export class Window {
 
   screenshot(file, options = {}) { return this.page.screenshot({ path: file, ...options }); }
 
-  async reload() { await this.page.reload(); await this.page.waitForSelector('.monaco-workbench', { timeout: 60000 }); }
   close() { return this.page.close(); }
 }
