@@ -54,7 +54,8 @@ func TestAgainstBash(t *testing.T) {
 	allowed, passed := 0, 0
 	for script := range madeScripts(slow) {
 		if judge(script).Decision == Allow {
-			if allowed++; run(script) {
+			// Each takes a process: a quick run tries every fourth.
+			if allowed++; (slow || allowed%4 == 0) && run(script) {
 				t.Errorf("allowed, and bash runs pwn: %q", script)
 			}
 			continue
