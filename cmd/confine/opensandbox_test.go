@@ -118,9 +118,9 @@ func TestDoctorShowsTheService(t *testing.T) {
 	expectNothingLeft(t, s, out, errs, settings)
 }
 
-// TestNothingRunsHereInstead: whatever keeps a command from the service, it does not run
+// TestProgramRunsNothingHereInstead: whatever keeps a command from the service, it does not run
 // on this machine.
-func TestNothingRunsHereInstead(t *testing.T) {
+func TestProgramRunsNothingHereInstead(t *testing.T) {
 	const free = "on_unavailable = \"run-unconfined\"\n"
 	for _, test := range []struct{ name, settings, says string }{
 		{"unreachable", remoteSettings("http://127.0.0.1:1", "key-of-nobody"), "connection refused"},
