@@ -7,7 +7,7 @@
 ---@alias confine.Enforcement 'full'|'partial'
 ---@alias confine.EvidenceSource 'observed'|'stderr'
 ---@alias confine.FacetState 'enforced'|'partial'|'open'|'unverified'
----@alias confine.FailureCode 'PROGRAM_NOT_FOUND'|'PROGRAM_NOT_EXECUTABLE'|'BAD_WORKING_DIRECTORY'|'ARGUMENT_LIST_TOO_LONG'|'SANDBOX_UNAVAILABLE'|'TOO_MANY_RUNS'|'TOO_MANY_SESSIONS'|'GRANT_CHANGED'|'SETTINGS_INVALID'|'SETTINGS_CHANGED'|'INPUT_CLOSED'|'NOT_RECORDED'|'SERVER_BUSY'
+---@alias confine.FailureCode 'PROGRAM_NOT_FOUND'|'PROGRAM_NOT_EXECUTABLE'|'BAD_WORKING_DIRECTORY'|'ARGUMENT_LIST_TOO_LONG'|'NO_TERMINAL'|'SANDBOX_UNAVAILABLE'|'TOO_MANY_RUNS'|'TOO_MANY_SESSIONS'|'GRANT_CHANGED'|'SETTINGS_INVALID'|'SETTINGS_CHANGED'|'INPUT_CLOSED'|'NOT_RECORDED'|'SERVER_BUSY'
 ---@alias confine.Mode 'read-only'|'workspace-write'|'danger-full-access'|'external-sandbox'
 ---@alias confine.ObservationState 'full'|'partial'|'none'
 ---@alias confine.OptionKind 'allow_once'|'allow_always'|'reject_once'|'reject_always'

@@ -1,6 +1,6 @@
 -- The mirror against the schema, in both directions: what it names is there as it
--- says, and nothing is missing that has to be sent, or that closes a set. Fields
--- that are new in what we are sent may be missing: clients ignore those.
+-- says, and nothing is missing of what we send. Fields and values that are new in
+-- what we are sent may be missing: clients ignore those.
 local check = require('check')
 local protocol = require('confine.protocol')
 
@@ -25,29 +25,35 @@ for line in vim.gsplit(source, '\n', { plain = true }) do
   end
 end
 
-local function written(values)
-  return table.concat(vim.tbl_map(function(value)
-    return ("'%s'"):format(value)
-  end, values), '|')
+-- is_set reports whether 'a'|'b' of the mirror are values of the schema, and all of them if it must be whole.
+local function is_set(written, values, whole)
+  local count = 0
+  for value in written:gmatch("'([^']*)'") do
+    count = count + 1
+    if not vim.tbl_contains(values, value) then
+      return false
+    end
+  end
+  return count > 0 and (not whole or count == #values)
 end
 
 -- fits reports whether a type of the mirror says what a type of the schema says.
-local function fits(kind, wanted)
+local function fits(kind, wanted, whole)
   local set = aliases[kind:match('^confine%.(%w+)$') or '']
   if wanted['$ref'] then
     local name = wanted['$ref']:match('(%w+)$')
     return kind == 'confine.' .. name or (kind == 'table' and not classes[name])
   elseif wanted.enum then
-    return (set or kind) == written(wanted.enum)
+    return is_set(set or kind, wanted.enum, whole)
   elseif type(wanted.type) == 'table' then
     local kinds = vim.split(kind, '|', { plain = true })
     return #kinds == #wanted.type
   elseif wanted.type == 'array' then
     local inner = kind:match('^%(?(.-)%)?%[%]$')
-    return inner ~= nil and fits(inner, wanted.items or {})
+    return inner ~= nil and fits(inner, wanted.items or {}, whole)
   elseif wanted.type == 'object' then
     local of = kind:match('^table<string,(.+)>$')
-    return kind == 'table' or (of ~= nil and fits(of, wanted.additionalProperties))
+    return kind == 'table' or (of ~= nil and fits(of, wanted.additionalProperties, whole))
   elseif wanted.type then
     return kind == wanted.type
   end
@@ -87,7 +93,7 @@ check.test('every class is a type of the schema', function()
       local wanted = def.properties[field]
       assert(wanted, ('%s has no field %s'):format(name, field))
       check.eq(got.optional, not required[field], ('%s.%s is optional'):format(name, field))
-      assert(fits(got.kind, wanted), ('%s.%s: %s is not %s'):format(name, field, got.kind, vim.inspect(wanted)))
+      assert(fits(got.kind, wanted, sent[name]), ('%s.%s: %s is not %s'):format(name, field, got.kind, vim.inspect(wanted)))
       count = count + 1
     end
     for field in pairs(sent[name] and required or {}) do
