@@ -129,7 +129,15 @@ local function open_log()
   if not vim.uv.fs_stat(log.path()) then
     log.write('info', 'the log was opened')
   end
-  vim.cmd.split({ args = { vim.fn.fnameescape(log.path()) } })
+  -- A line of the log can hold what others wrote, such as the name of a folder: it must set no options.
+  local modeline = vim.go.modeline
+  vim.go.modeline = false
+  local ok, problem = pcall(vim.cmd.split, { args = { vim.fn.fnameescape(log.path()) } })
+  vim.go.modeline = modeline
+  if not ok then
+    return complain(tostring(problem))
+  end
+  vim.bo.modeline = false -- when it is read again, too
   vim.bo.autoread = true
   vim.bo.modifiable = false
   vim.cmd('normal! G')
