@@ -99,7 +99,7 @@ function build(context: vscode.ExtensionContext): Parts {
     setContext('state', state);
     if (state !== 'running') {
       questions.clear();
-      runs.lost('The server of confine ended, and with it everything that it ran.');
+      runs.lost();
     }
     if (state === 'missing' || state === 'failed') void tellProblem(parts);
   };

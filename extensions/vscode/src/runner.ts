@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto';
 import type { CancellationToken } from 'vscode';
 import type { Additional, FailureData, Mode, Question, RunCommandParams, RunResult, TerminalSize } from './protocol';
 import type { Questions } from './questions';
-import type { Run, Runs, Start, Step } from './runs';
+import { type Failure, type Run, type Runs, serverEnded, type Start, type Step } from './runs';
+import { EndedError } from './server/client';
 import type { Server } from './server/server';
 import { step } from './words';
 
@@ -75,9 +76,9 @@ export class Runner {
       this.runs.ended(run.id, result);
       if (!run.instead || result.status !== 'refused') return { result };
     } catch (error) {
-      const failure = reason(error);
+      const failure = failureOf(error);
       this.runs.failed(run.id, failure);
-      return { failure };
+      return { failure: failure.why };
     }
     const { from, additional } = run.instead;
     return this.escalate(from, { additional }, justification ?? 'The person at the editor chose this smaller step.', token).done;
@@ -88,9 +89,11 @@ function newId(): string {
   return `code-${randomBytes(12).toString('hex')}`;
 }
 
-// reason is an error of the protocol in sentences: what happened, why, and what to do.
-function reason(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { detail, remedies } = (error as Error & { data?: Partial<FailureData> }).data ?? {};
-  return [error.message, ...(detail && !error.message.includes(detail) ? [detail] : []), ...(remedies ?? [])].join('\n');
+// failureOf says what happened, why, and what to do.
+function failureOf(error: unknown): Failure {
+  if (error instanceof EndedError) return serverEnded;
+  if (!(error instanceof Error)) return { ran: 'no', why: String(error) };
+  const { detail, remedies, started } = (error as Error & { data?: Partial<FailureData> }).data ?? {};
+  const why = [error.message, ...(detail && !error.message.includes(detail) ? [detail] : []), ...(remedies ?? [])].join('\n');
+  return { ran: started ? 'broke' : 'no', why };
 }

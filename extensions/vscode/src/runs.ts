@@ -16,8 +16,14 @@ export interface Run {
   readonly startedAt: number; // ms since the epoch
   readonly output: Tail;
   result: RunResult | undefined; // of a background run also while it goes on
-  failure: string | undefined; // why it never ran or broke, if there is no result
+  failure: Failure | undefined; // why there is no result
   instead: Step | undefined; // what the person wants asked for instead
+}
+
+/** Why a run has no result. */
+export interface Failure {
+  ran: 'no' | 'broke' | 'lost'; // it never began; the sandbox broke meanwhile; nobody knows, since the server ended
+  why: string; // for people
 }
 
 /** Something more that can be asked for, for a run that has ended. */
@@ -28,6 +34,9 @@ export interface Step {
 
 /** The parts of a run that whoever starts it chooses. */
 export type Start = Pick<Run, 'command' | 'origin'> & Partial<Pick<Run, 'purpose' | 'cwd' | 'from' | 'interactive'>>;
+
+/** The server takes everything that it runs with it. */
+export const serverEnded: Failure = { ran: 'lost', why: 'The server of confine ended, and with it everything that it ran.' };
 
 /** How many runs that have ended are remembered; the server keeps no more. */
 const keptRuns = 128;
@@ -85,18 +94,18 @@ export class Runs {
     this.changed();
   }
 
-  /** failed notes that a run never ran, or that nothing more is known of it. */
-  failed(id: string, why: string): void {
+  /** failed notes why a run has no result. */
+  failed(id: string, failure: Failure): void {
     const run = this.byId.get(id);
     if (!run || !going(run)) return;
-    run.failure = why;
+    run.failure = failure;
     run.output.end();
     this.changed();
   }
 
   /** lost ends everything that goes on: the server ended, and with it what it ran. */
-  lost(why: string): void {
-    for (const run of this.byId.values()) this.failed(run.id, why);
+  lost(): void {
+    for (const run of this.byId.values()) this.failed(run.id, serverEnded);
   }
 
   /** narrowerThan is a smaller step than the one that a run asks for, if the same command showed one. */

@@ -1,6 +1,6 @@
 // What the server reports, in plain words. Pure.
 import type { Additional, Capabilities, Denial, Facet, FacetState, Mode, RunResult } from './protocol';
-import { going, type Run } from './runs';
+import { type Failure, going, type Run } from './runs';
 
 /** The facets in the order in which people ask about them. */
 export const facets: Record<Facet, string> = {
@@ -27,6 +27,8 @@ export const modes: Record<Mode, string> = {
   'external-sandbox': 'confine adds nothing: you said that something outside confines commands',
 };
 
+const failures: Record<Failure['ran'], string> = { no: 'did not run', broke: 'the sandbox broke', lost: 'ended with the server' };
+
 /** duration is a time that a person can read at a glance. */
 export function duration(ms: number): string {
   if (ms < 1000) return `${ms} ms`;
@@ -36,7 +38,7 @@ export function duration(ms: number): string {
 
 /** ending says how a run stands, in a few words. */
 export function ending(run: Run): string {
-  if (run.failure !== undefined) return 'did not run';
+  if (run.failure) return failures[run.failure.ran];
   if (going(run)) return 'running';
   const result = run.result!;
   const words = [outcome(result)];
@@ -47,7 +49,7 @@ export function ending(run: Run): string {
 
 /** outcome says how a run ended. */
 export function outcome(result: RunResult): string {
-  if (result.error) return 'did not run';
+  if (result.error) return failures[result.error.data?.started ? 'broke' : 'no'];
   switch (result.status) {
     case 'running': return 'running';
     case 'refused': return result.approval?.outcome === 'timed-out' ? 'not allowed: no answer in time' : 'not allowed';

@@ -32,9 +32,9 @@ test('when the server ends, what ran is lost and what ended is not', () => {
   const list = runs();
   const [first, second] = [list.begin('a', { command: '1', origin: 'person' }), list.begin('b', { command: '2', origin: 'model' })];
   list.ended('a', result('a'));
-  list.lost('gone');
+  list.lost();
   assert.equal(first.failure, undefined);
-  assert.equal(second.failure, 'gone');
+  assert.equal(second.failure?.ran, 'lost');
   assert.ok(second.output.ended);
 });
 

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import os from 'node:os';
 import * as vscode from 'vscode';
 import {
-  type CancellationToken, CloseAction, type ClientCapabilities, type DynamicFeature, ErrorAction, ExecuteCommandRequest, LanguageClient,
+  type CancellationToken, CloseAction, type ClientCapabilities, type DynamicFeature, ErrorAction, ErrorCodes, ExecuteCommandRequest, LanguageClient, ResponseError,
   ShowMessageNotification, ShowMessageRequest, State, type StaticFeature,
 } from 'vscode-languageclient/node';
 import { type ClientConfine, protocolVersion, type Requests, type ServerConfine, type ServerNotifications, type ServerRequests } from '../protocol';
@@ -24,6 +24,16 @@ export interface ClientOptions {
   handlers: Handlers;
   ended: () => void; // the connection closed without stop
 }
+
+/** The server ended before it answered. */
+export class EndedError extends Error {
+  constructor() {
+    super('The server of confine ended before it answered.');
+  }
+}
+
+// Codes that the library makes up for requests that get no answer.
+const connectionEnded = new Set<number>([ErrorCodes.PendingResponseRejected, ErrorCodes.ConnectionInactive, ErrorCodes.MessageWriteError]);
 
 const announced: ClientConfine = { protocolVersion, approval: true, output: true };
 
@@ -67,7 +77,10 @@ export class Client {
   /** Only after start, and not after the end: the library would start a second process. */
   request<M extends keyof Requests>(method: M, params: Requests[M][0], token?: vscode.CancellationToken): Promise<Requests[M][1]> {
     if (!this.client.isRunning()) return Promise.reject(new Error('The server of confine is not running.'));
-    return token ? this.client.sendRequest(method, params, token) : this.client.sendRequest(method, params);
+    const answer: Promise<Requests[M][1]> = token ? this.client.sendRequest(method, params, token) : this.client.sendRequest(method, params);
+    return answer.catch((error: unknown) => {
+      throw error instanceof ResponseError && connectionEnded.has(error.code) ? new EndedError() : error;
+    });
   }
 
   /** stop ends the server and everything that it runs. */

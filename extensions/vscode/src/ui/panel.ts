@@ -99,7 +99,7 @@ function questionRow(question: Question): Row {
 function runRow(run: Run, asks: boolean): Row {
   const rows: Row[] = [];
   if (run.purpose) rows.push(row(run.purpose, { icon: 'comment', tooltip: `Whoever asked says: ${visible(run.purpose)}` }));
-  if (run.failure !== undefined) for (const line of run.failure.split('\n')) rows.push(row(line, { icon: 'error' }));
+  if (run.failure) for (const line of run.failure.why.split('\n')) rows.push(row(line, { icon: 'error' }));
   const { result } = run;
   if (result?.error) rows.push(row(result.error.message, { icon: 'error' }));
   if (result?.approval) rows.push(row(result.approval.reason, { icon: result.status === 'refused' ? 'circle-slash' : 'pass', description: result.approval.outcome }));
@@ -134,7 +134,8 @@ function widenRow(run: Run): Row {
 function runIcon(run: Run, asks: boolean): [string, string] {
   if (asks) return ['bell-dot', 'notificationsWarningIcon.foreground'];
   if (going(run)) return ['loading~spin', 'foreground'];
-  if (run.failure !== undefined || run.result?.error) return ['error', 'testing.iconFailed'];
+  if (run.failure?.ran === 'lost') return ['circle-slash', 'disabledForeground'];
+  if (run.failure || run.result?.error) return ['error', 'testing.iconFailed'];
   if (run.result?.status === 'refused' || run.result?.status === 'cancelled') return ['circle-slash', 'disabledForeground'];
   if (denied(run)) return ['warning', 'list.warningForeground'];
   return run.result?.exitCode === 0 ? ['pass', 'testing.iconPassed'] : ['error', 'testing.iconFailed'];

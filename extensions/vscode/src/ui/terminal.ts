@@ -90,7 +90,8 @@ class RunTerminal implements vscode.Pseudoterminal {
   }
 
   private end(run: Run): void {
-    this.note(run.failure !== undefined ? run.failure : ending(run));
+    this.note(ending(run));
+    for (const line of run.failure?.why.split('\n') ?? []) this.note(line);
     for (const denial of run.result?.sandbox?.denials ?? []) if (!denial.incidental) this.note(`refused: ${refusal(denial)}`);
     const answer = run.result?.approval;
     if (answer && run.result?.status === 'refused') this.note(answer.reason);
