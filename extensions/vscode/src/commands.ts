@@ -67,6 +67,13 @@ export const commands: Record<string, Command> = {
   refuseQuestion: (parts, picked) => {
     if (picked?.question) parts.questions.refuse(picked.question.id);
   },
+  approvals: async (parts) => {
+    const { approvals } = await parts.server.request('confine/approvals/list', {});
+    if (approvals.length === 0) return void vscode.window.showInformationMessage('Nothing is allowed or refused in advance: no answer of yours still counts, and there are no rules.');
+    const items = approvals.map((a) => ({ label: `${decisions[a.decision]} ${label(a.text, 200)}`, description: a.revocable ? 'pick it to end it' : label(a.origin ?? ''), detail: label(a.command, 200), approval: a }));
+    const picked = await vscode.window.showQuickPick(items, { title: 'What holds for later commands', matchOnDetail: true });
+    if (picked?.approval.revocable) await parts.server.request('confine/approvals/revoke', { id: picked.approval.id });
+  },
   status: async (parts) => {
     if (parts.questions.shown) return commands['showQuestion']!(parts);
     if (parts.server.state === 'missing' || parts.server.state === 'failed') return tellProblem(parts);
@@ -91,6 +98,8 @@ export const commands: Record<string, Command> = {
     await parts.server.restart();
   },
 };
+
+const decisions = { allow: '$(pass)', ask: '$(question)', deny: '$(circle-slash)' };
 
 /** The document that the doctor shows. */
 export const doctorUri = vscode.Uri.parse('confine:/doctor.txt');
@@ -203,6 +212,7 @@ async function menu(parts: Parts): Promise<void> {
     { label: '$(settings-gear) Change what is configured…', description: label(origin(server)), go: () => commands['openSettings']!(parts) },
     { label: 'Confine', kind: vscode.QuickPickItemKind.Separator },
     { label: '$(play) Run a Command…', go: () => commands['run']!(parts) },
+    { label: '$(law) Answers and Rules…', go: () => commands['approvals']!(parts) },
     { label: '$(list-tree) Open the Panel', go: () => commands['openPanel']!(parts) },
     { label: '$(pulse) Doctor', description: 'what this machine can enforce', go: () => commands['doctor']!(parts) },
     { label: '$(output) Open the Log', go: () => commands['openLog']!(parts) },

@@ -290,6 +290,31 @@ export interface Capabilities {
   tool: Tool;
 }
 
+/** What spares later commands a question, or refuses them without one. */
+export interface Approval {
+  id: string;
+  source: 'person' | 'rule';
+  decision: 'allow' | 'ask' | 'deny';
+  text: string;
+  scope: 'session' | 'settings';
+  command: string;
+  cwd?: string;
+  origin?: string;
+  revocable: boolean;
+}
+
+export interface ApprovalsParams {
+  session?: string;
+}
+
+export interface ApprovalsResult {
+  approvals: Approval[];
+}
+
+export interface RevokeParams {
+  id: string;
+}
+
 /** The requests that this client sends. */
 export interface Requests {
   runCommand: [RunCommandParams, RunResult];
@@ -298,6 +323,8 @@ export interface Requests {
   'confine/runs/kill': [RunParams, KillResult];
   'confine/runs/write': [WriteParams, WriteResult];
   'confine/runs/resize': [ResizeParams, null];
+  'confine/approvals/list': [ApprovalsParams, ApprovalsResult];
+  'confine/approvals/revoke': [RevokeParams, null];
 }
 
 /** The requests that the server sends. */
