@@ -35,6 +35,9 @@ export class EndedError extends Error {
 // Codes that the library makes up for requests that get no answer.
 const connectionEnded = new Set<number>([ErrorCodes.PendingResponseRejected, ErrorCodes.ConnectionInactive, ErrorCodes.MessageWriteError]);
 
+// How long a server may take to answer initialize, which waits for nothing.
+const startMs = 60000;
+
 const announced: ClientConfine = { protocolVersion, approval: true, output: true };
 
 export class Client {
@@ -68,7 +71,11 @@ export class Client {
 
   /** start resolves when the server answered initialize. */
   async start(): Promise<ServerConfine> {
-    await this.client.start();
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error('It did not answer within a minute.')), startMs);
+    });
+    await Promise.race([this.client.start(), late]).finally(() => clearTimeout(timer));
     const experimental = this.client.initializeResult?.capabilities.experimental as { confine?: ServerConfine } | undefined;
     if (!experimental?.confine) throw new Error('The server is not confine.');
     return experimental.confine;
@@ -88,7 +95,7 @@ export class Client {
     this.stopping = true;
     if (this.client.isRunning()) await this.client.stop(3000).catch(() => undefined);
     const process = this.process;
-    if (!process || process.exitCode !== null || process.signalCode !== null) return;
+    if (process?.pid === undefined || process.exitCode !== null || process.signalCode !== null) return;
     process.stdin?.end(); // it ends what it runs, then itself
     const exited = once(process, 'exit');
     const killer = setTimeout(() => process.kill('SIGKILL'), 5000);
