@@ -70,8 +70,8 @@ export const commands: Record<string, Command> = {
   approvals: async (parts) => {
     const { approvals } = await parts.server.request('confine/approvals/list', {});
     if (approvals.length === 0) return void vscode.window.showInformationMessage('Nothing is allowed or refused in advance: no answer of yours still counts, and there are no rules.');
-    const items = approvals.map((a) => ({ label: `${decisions[a.decision]} ${label(a.text, 200)}`, description: a.revocable ? 'pick it to end it' : label(a.origin ?? ''), detail: label(a.command, 200), approval: a }));
-    const picked = await vscode.window.showQuickPick(items, { title: 'What holds for later commands', matchOnDetail: true });
+    const items = approvals.map((a) => ({ label: `${decisions[a.decision]} ${label(a.command, 60)}`, description: a.revocable ? '' : label(a.origin ?? ''), detail: label(a.text, 200), approval: a }));
+    const picked = await vscode.window.showQuickPick(items, { title: 'What holds for later commands', placeHolder: 'Pick an answer of yours to end it; rules are changed where they stand' });
     if (picked?.approval.revocable) await parts.server.request('confine/approvals/revoke', { id: picked.approval.id });
   },
   status: async (parts) => {
