@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -85,4 +87,69 @@ func TestTopLevel(t *testing.T) {
 		}
 		t.Errorf("%s does not belong at the top of the repository", name)
 	}
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	heading = regexp.MustCompile(`(?m)^#{1,6} +(.*)$`)
+	target  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+)
+
+// TestLinksLeadSomewhere follows every link from a page to a file or heading of
+// the repository.
+func TestLinksLeadSomewhere(t *testing.T) {
+	top := repositoryTop(t)
+	var pages []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "extensions/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(top, filepath.FromSlash(pattern)))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d pages, %v", pattern, len(found), err)
+		}
+		pages = append(pages, found...)
+	}
+	texts := map[string]string{} // by path below top, without code
+	for _, page := range pages {
+		data, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, err := filepath.Rel(top, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[filepath.ToSlash(name)] = fence.ReplaceAllString(string(data), "")
+	}
+	links := 0
+	for page, text := range texts {
+		for _, match := range target.FindAllStringSubmatch(text, -1) {
+			link := match[1]
+			if strings.Contains(link, "://") {
+				continue
+			}
+			links++
+			file, anchor, _ := strings.Cut(link, "#")
+			if file == "" {
+				file = page
+			} else {
+				file = path.Join(path.Dir(page), file)
+			}
+			if _, err := os.Stat(filepath.Join(top, filepath.FromSlash(file))); err != nil {
+				t.Errorf("%s: the link %s leads nowhere", page, link)
+			} else if anchor != "" && !slices.Contains(anchors(texts[file]), anchor) {
+				t.Errorf("%s: the link %s leads to no heading", page, link)
+			}
+		}
+	}
+	if links < 50 {
+		t.Errorf("only %d links were found", links)
+	}
+}
+
+// anchors returns what GitHub calls the headings of a page.
+func anchors(text string) []string {
+	var all []string
+	for _, match := range heading.FindAllStringSubmatch(text, -1) {
+		all = append(all, strings.ReplaceAll(regexp.MustCompile(`[^\p{L}\p{N}_ -]`).ReplaceAllString(strings.ToLower(match[1]), ""), " ", "-"))
+	}
+	return all
 }
