@@ -94,7 +94,7 @@ extension_copy() {
   [ ! -d "$extension" ] || return 0
   [ -d "$cache/vscode/node_modules" ] || skip "npm packages are missing; run bash .ci/setup"
   mkdir -p "$extension"
-  cp "$top/LICENSE" "$work/vscode/"
+  cp -r "$top/LICENSE" "$top/docs" "$work/vscode/" # pictures, and the schema of the protocol
   (cd "$top/extensions/vscode" && git ls-files -co --exclude-standard -z | tar -c --null -T -) | tar -x -C "$extension"
   ln -s "$cache/vscode/node_modules" "$extension/node_modules"
 }

@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { createVSIX } from '@vscode/vsce';
 
 const root = path.resolve(import.meta.dirname, '..');
-const module = path.resolve(root, '../..'); // the Go module, with the licence
+const module = path.resolve(root, '../..'); // the Go module, with the licence and the pictures
 
 // What Go calls the platforms of VS Code's marketplace.
 const platforms = {
@@ -42,6 +42,7 @@ async function pack(platform, out, built) {
   const stage = fs.mkdtempSync(path.join(os.tmpdir(), 'confine-package-'));
   try {
     for (const name of packed) fs.cpSync(path.join(root, name), path.join(stage, name), { recursive: true });
+    fs.cpSync(path.join(module, 'docs/images'), path.join(stage, 'media'), { recursive: true }); // for the walkthrough
     fs.copyFileSync(path.join(module, 'LICENSE'), path.join(stage, 'LICENSE'));
     // What only a checkout needs would be one more thing that VS Code's users carry about.
     const { scripts, devDependencies, dependencies, private: _, ...published } = manifest;

@@ -19,12 +19,14 @@ const manifest = JSON.parse(fs.readFileSync('package.json', 'utf8')) as {
     commands: { command: string }[];
     menus: Record<string, { command: string }[]>;
     viewsWelcome: { contents: string }[];
+    walkthroughs: { steps: { description: string; media: { image: Record<string, string> }; completionEvents: string[] }[] }[];
     languageModelTools: { name: string; modelDescription: string; inputSchema: unknown }[];
     configuration: { properties: Record<string, Property> };
   };
 };
 const { contributes } = manifest;
 const properties = contributes.configuration.properties;
+const steps = contributes.walkthroughs.flatMap((w) => w.steps);
 
 // keys of an object literal in a source file.
 function keys(file: string, name: string): string[] {
@@ -50,8 +52,18 @@ test('nothing that a repository can set counts', () => {
 test('each command is there once, and is served', () => {
   const declared = contributes.commands.map((c) => c.command).sort();
   assert.deepEqual(declared, keys('src/commands.ts', 'commands').map((k) => `confine.${k}`).sort());
-  const used = [...Object.values(contributes.menus).flat().map((m) => m.command), ...contributes.viewsWelcome.flatMap((w) => [...w.contents.matchAll(/command:([\w.]+)/g)].map((m) => m[1]!))];
+  const texts = [...contributes.viewsWelcome.map((w) => w.contents), ...steps.flatMap((s) => [s.description, ...s.completionEvents.map((e) => e.replace('onCommand:', 'command:'))])];
+  const used = [...Object.values(contributes.menus).flat().map((m) => m.command), ...texts.flatMap((text) => [...text.matchAll(/command:([\w.]+)/g)].map((m) => m[1]!))];
   for (const command of used) assert.ok(declared.includes(command), command);
+});
+
+test('the pictures of the walkthrough are there, below the folder that packages take them from', () => {
+  const pictures = steps.flatMap((s) => Object.values(s.media.image));
+  assert.ok(pictures.length > 0);
+  for (const picture of pictures) {
+    assert.equal(path.dirname(picture), 'media');
+    assert.ok(fs.existsSync(path.join('../../docs/images', path.basename(picture))), picture);
+  }
 });
 
 test('each setting is sent, and each that is sent is a setting', () => {
