@@ -82,6 +82,9 @@ func Refusals() []Case {
 		// Terminal injection.
 		{unix.SYS_IOCTL, []Condition{Equals(1, unix.TIOCSTI)}, eperm},
 		{unix.SYS_IOCTL, []Condition{Equals(1, unix.TIOCLINUX)}, eperm},
+		// A line discipline: seldom used code of the kernel, which it loads for whoever
+		// has a terminal.
+		{unix.SYS_IOCTL, []Condition{Equals(1, unix.TIOCSETD)}, eperm},
 		// Virtual machine sockets pass every network namespace.
 		{unix.SYS_SOCKET, []Condition{Equals(0, unix.AF_VSOCK)}, eperm},
 		// Some other families do not know of network namespaces, and most are code of

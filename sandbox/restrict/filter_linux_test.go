@@ -127,6 +127,7 @@ var conditional = []asked{
 	{"clone with high bits", unix.SYS_CLONE, []uint64{high | 0x00020000}, unix.EPERM},
 	{"ask for a terminal's state", unix.SYS_IOCTL, []uint64{1, unix.TCGETS}, 0},
 	{"type into a terminal", unix.SYS_IOCTL, []uint64{1, 0x5412}, unix.EPERM},
+	{"set a line discipline", unix.SYS_IOCTL, []uint64{1, 0x5423}, unix.EPERM},
 	{"type into a terminal with high bits", unix.SYS_IOCTL, []uint64{1, high | 0x5412}, unix.EPERM},
 	{"paste into a console", unix.SYS_IOCTL, []uint64{1, 0x541C}, unix.EPERM},
 	{"a unix socket", unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, 0},

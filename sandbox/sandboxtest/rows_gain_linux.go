@@ -203,6 +203,14 @@ var privilegeGains = []refusal{
 		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCSTI|1<<40, uintptr(unsafe.Pointer(&letter)))
 		return errnoOf(errno)
 	}),
+	gain("set the line discipline of a terminal", answered(unix.ENOTTY), func(stage) error {
+		fd, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return need(err)
+		}
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCSETD, uintptr(unsafe.Pointer(new(int32))))
+		return errnoOf(errno)
+	}),
 	gain("choose where cores go", asRoot, func(stage) error { return openForWriting("/proc/sys/kernel/core_pattern") }).with(kernelFile),
 	gain("choose the program that loads modules", asRoot, func(stage) error { return openForWriting("/proc/sys/kernel/modprobe") }).with(kernelFile),
 	gain("press a system request key", asRoot, func(stage) error { return openForWriting("/proc/sysrq-trigger") }).with(kernelFile),
