@@ -195,17 +195,20 @@ func (p *Provider) sweepNow(ctx context.Context) {
 }
 
 func (p *Provider) sweepFile(ctx context.Context, path string) {
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	file, err := os.OpenFile(path, os.O_RDWR|openFlags, 0)
 	if err != nil {
 		return
 	}
 	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return // none of ours, and what is no file may never end
+	}
 	if lock(file) != nil {
 		return // its provider lives
 	}
 	found := readRemains(file)
-	info, err := file.Stat()
-	expired := err == nil && found.lifetime > 0 && time.Since(info.ModTime()) > found.lifetime+time.Minute
+	expired := found.lifetime > 0 && time.Since(info.ModTime()) > found.lifetime+time.Minute
 	if !expired && !sameService(found.url, p.journal.url) {
 		return // another service's
 	}

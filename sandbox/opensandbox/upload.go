@@ -24,7 +24,7 @@ type pack struct {
 	config Config
 	tops   []string
 	hidden []string
-	same   []fs.FileInfo // of hidden files, which may have other names
+	same   []fs.FileInfo // what is hidden, which may have other names
 }
 
 // pack looks at the workspace before anything is made for it: nil if nothing is
@@ -33,15 +33,11 @@ func (p *Provider) pack(ctx context.Context, policy sandbox.Policy) (*pack, erro
 	if p.config.Workspace != WorkspaceUpload {
 		return nil, nil
 	}
-	k := &pack{config: p.config, tops: rootsOnly(policy), hidden: slices.Clone(policy.Unreadable)}
+	hidden := slices.Clone(policy.Unreadable)
 	if p.config.Secrets != nil {
-		k.hidden = append(k.hidden, p.config.Secrets()...)
+		hidden = append(hidden, p.config.Secrets()...)
 	}
-	for _, hidden := range k.hidden {
-		if info, err := os.Stat(hidden); err == nil && info.Mode().IsRegular() {
-			k.same = append(k.same, info)
-		}
-	}
+	k := newPack(p.config, rootsOnly(policy), hidden)
 	var size int64
 	var count int
 	for _, top := range k.tops {
@@ -68,48 +64,78 @@ func (p *Provider) pack(ctx context.Context, policy sandbox.Policy) (*pack, erro
 	return k, nil
 }
 
+func newPack(c Config, tops, hidden []string) *pack {
+	k := &pack{config: c, tops: tops, hidden: hidden}
+	for _, path := range hidden {
+		if info, err := os.Stat(path); err == nil {
+			k.same = append(k.same, info)
+		}
+	}
+	return k
+}
+
 // tooMuch says what there is too much of.
 type tooMuch struct{ what string }
 
 func (e *tooMuch) Error() string { return e.what }
 
+// visitor is called with what is uploaded: its name below the root, and the open
+// folder that it is in.
+type visitor func(dir *os.Root, name string, info fs.FileInfo) error
+
 // walk calls visit with what is uploaded of a root: folders, files and links, which
 // are not followed. What cannot be read is left out, as a command could not read it.
-func (k *pack) walk(ctx context.Context, top string, visit func(root *os.Root, name string, info fs.FileInfo) error) error {
+func (k *pack) walk(ctx context.Context, top string, visit visitor) error {
 	root, err := os.OpenRoot(top)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+	return k.walkFolder(ctx, root, top, ".", visit)
+}
+
+// walkFolder is walk for one folder. It goes from open folder to open folder, since a
+// name may lead into what is hidden as soon as it was looked at.
+func (k *pack) walkFolder(ctx context.Context, dir *os.Root, full, name string, visit visitor) error {
+	entries, _ := fs.ReadDir(dir.FS(), ".")
+	for _, entry := range entries {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil || name == "." {
-			return nil
+		full, name := filepath.Join(full, entry.Name()), path.Join(name, entry.Name())
+		info, err := dir.Lstat(entry.Name())
+		if err != nil || !info.IsDir() && !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 || k.skips(full, name, info) {
+			continue
 		}
-		if k.skips(filepath.Join(top, name), name) {
-			if entry.IsDir() {
-				return fs.SkipDir
+		if err := visit(dir, name, info); err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			continue
+		}
+		inner, err := dir.OpenRoot(entry.Name())
+		if err != nil {
+			continue
+		}
+		if opened, err := inner.Stat("."); err == nil && os.SameFile(info, opened) {
+			err = k.walkFolder(ctx, inner, full, name, visit)
+			inner.Close()
+			if err != nil {
+				return err
 			}
-			return nil
+			continue
 		}
-		info, err := entry.Info()
-		if err != nil || !info.IsDir() && !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
-			return nil
-		}
-		if slices.ContainsFunc(k.same, func(hidden fs.FileInfo) bool { return os.SameFile(hidden, info) }) {
-			return nil
-		}
-		return visit(root, name, info)
-	})
+		inner.Close()
+	}
+	return nil
 }
 
-// skips reports whether something is not uploaded: it is hidden, or the settings say
-// so by its name or its path below the root.
-func (k *pack) skips(full, name string) bool {
-	hidden := slices.ContainsFunc(k.hidden, func(h string) bool { return sandbox.Within(full, h) })
-	return hidden || slices.ContainsFunc(k.config.UploadSkip, func(skip string) bool { return skip == path.Base(name) || skip == name })
+// skips reports whether something is not uploaded: it is hidden, by this name or
+// another, or the settings say so by its name or its path below the root.
+func (k *pack) skips(full, name string, info fs.FileInfo) bool {
+	return slices.ContainsFunc(k.hidden, func(h string) bool { return sandbox.Within(full, h) }) ||
+		slices.ContainsFunc(k.same, func(hidden fs.FileInfo) bool { return os.SameFile(hidden, info) }) ||
+		slices.ContainsFunc(k.config.UploadSkip, func(skip string) bool { return skip == path.Base(name) || skip == name })
 }
 
 // write writes a root as a compressed tar archive.
@@ -120,29 +146,29 @@ func (k *pack) write(ctx context.Context, top string, to io.Writer) error {
 	}
 	archive := tar.NewWriter(zipped)
 	left := k.config.UploadSize
-	err = k.walk(ctx, top, func(root *os.Root, name string, info fs.FileInfo) error {
-		return addFile(archive, root, name, info, &left)
+	err = k.walk(ctx, top, func(dir *os.Root, name string, info fs.FileInfo) error {
+		return addFile(archive, dir, name, info, &left)
 	})
 	return errors.Join(err, archive.Close(), zipped.Close())
 }
 
 // addFile adds one entry. A file that changed since it was looked at is added as it is
 // now, or left out if it is no file any more.
-func addFile(archive *tar.Writer, root *os.Root, name string, info fs.FileInfo, left *int64) error {
+func addFile(archive *tar.Writer, dir *os.Root, name string, info fs.FileInfo, left *int64) error {
 	header := &tar.Header{Name: name, Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()}
 	switch {
 	case info.IsDir():
 		header.Typeflag, header.Name = tar.TypeDir, name+"/"
 		return archive.WriteHeader(header)
 	case info.Mode()&fs.ModeSymlink != 0:
-		target, err := root.Readlink(name)
+		target, err := dir.Readlink(path.Base(name))
 		if err != nil {
 			return nil // it is gone, or something else
 		}
 		header.Typeflag, header.Linkname = tar.TypeSymlink, target
 		return archive.WriteHeader(header)
 	}
-	file, err := root.OpenFile(name, os.O_RDONLY|openFlags, 0)
+	file, err := dir.OpenFile(path.Base(name), os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return nil // it cannot be read, or is gone
 	}
