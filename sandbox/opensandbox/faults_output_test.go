@@ -87,7 +87,9 @@ func TestFaultOfOneCall(t *testing.T) {
 		{"endless answer", after(osbtest.Huge), broken},
 		{"redirection", kind(osbtest.Redirect), broken},
 		{"no exit code", kind(osbtest.NoExitCode), broken},
-		{"exit code as text", text(osbtest.BadExit, "0"), broken},
+		{"exit code as text", text(osbtest.BadExit, `"0"`), broken},
+		{"exit code below all", text(osbtest.BadExit, "-1"), broken},
+		{"exit code beyond all", text(osbtest.BadExit, "256"), broken},
 		{"no answer", kind(osbtest.Hang), broken},
 		{"no answer when it began", after(osbtest.Hang), broken},
 	} {

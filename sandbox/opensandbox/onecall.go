@@ -134,6 +134,9 @@ func (p *Provider) sendCall(ctx context.Context, at peer, body any) (oneCall, *f
 			return oneCall{}, bad("%s is missing or of another type", name)
 		}
 	}
+	if answer.code < 0 || answer.code > 255 {
+		return oneCall{}, bad("exit_code is %d, which no command ends with", answer.code)
+	}
 	return answer, nil
 }
 
@@ -153,5 +156,9 @@ func (p *Provider) endOfCall(r *run, answer oneCall, f *failure) (verdict, strin
 	case cancelled:
 		return verdict{}, "", r.fault("the command was to be ended, and %s", beyond)
 	}
-	return verdict{}, "", &sandbox.UnavailableError{Mode: r.spec.Policy.Mode, Started: f.sent, Unsure: f.sent, Detail: "provider opensandbox: " + f.text, Remedies: append(f.remedies(), seeDoctor)}
+	remedies := []string{seeDoctor}
+	if !f.sent || f.status >= 300 && f.status < 500 { // else it may have run: no remedy has it run twice
+		remedies = append(f.remedies(), seeDoctor)
+	}
+	return verdict{}, "", &sandbox.UnavailableError{Mode: r.spec.Policy.Mode, Started: f.sent, Unsure: f.sent, Detail: "provider opensandbox: " + f.text, Remedies: remedies}
 }

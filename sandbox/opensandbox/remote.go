@@ -118,6 +118,9 @@ func (s *slot) take(ctx context.Context, make func(context.Context) (*remote, er
 		return nil, errClosed
 	}
 	defer func() { <-s.turn }()
+	if s.ctx.Err() != nil {
+		return nil, errClosed // nobody would end what is made now
+	}
 	if s.now != nil && s.now.alive() {
 		return s.now, nil
 	}

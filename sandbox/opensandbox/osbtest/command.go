@@ -209,6 +209,9 @@ func (s *Server) oneCall(w http.ResponseWriter, r *http.Request) {
 		delete(answer, "exit_code")
 	} else if fault.Kind == BadExit {
 		answer["exit_code"] = fault.Text
+		if json.Valid([]byte(fault.Text)) {
+			answer["exit_code"] = json.RawMessage(fault.Text)
+		}
 	}
 	writeJSON(w, http.StatusOK, answer)
 }
