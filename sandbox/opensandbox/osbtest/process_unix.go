@@ -47,14 +47,28 @@ func signalOf(state *os.ProcessState) string {
 func (s *Server) Marked(sandbox string) []int { return marked(filepath.Join(s.scratch, sandbox)) }
 
 func marked(dir string) []int {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer proc.Close()
+	names, _ := proc.Readdirnames(-1)
+	entry := []byte("\x00" + marker + "=" + dir)
 	var pids []int
-	names, _ := filepath.Glob("/proc/[0-9]*/environ")
+	var environ bytes.Buffer // one for all: this is done after every sandbox
 	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if err != nil || !bytes.Contains(data, []byte("\x00"+marker+"="+dir)) {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
 			continue
 		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil {
+		file, err := os.Open("/proc/" + name + "/environ")
+		if err != nil {
+			continue
+		}
+		environ.Reset()
+		_, err = environ.ReadFrom(file)
+		file.Close()
+		if err == nil && bytes.Contains(environ.Bytes(), entry) {
 			pids = append(pids, pid)
 		}
 	}
