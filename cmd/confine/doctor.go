@@ -194,7 +194,7 @@ func (d diagnosis) summary() string {
 		return "confine cannot run commands here."
 	case !d.OK && d.Provider != sandbox.ProviderNone:
 		return "No command runs until the settings are mended."
-	case !d.OK && d.setting(config.KeyOnUnavailable) == "run-unconfined":
+	case !d.OK && d.setting(config.KeyOnUnavailable) == "run-unconfined" && d.setting(config.KeyBackend) != sandbox.ProviderOpenSandbox:
 		return fmt.Sprintf("Commands run with NOTHING that confines them: mode %s is configured and cannot be enforced, and on_unavailable is \"run-unconfined\".", d.Mode)
 	case !d.OK:
 		return fmt.Sprintf("Commands are refused: mode %s is configured and cannot be enforced.", d.Mode)

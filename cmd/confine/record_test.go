@@ -76,6 +76,14 @@ var fakeHosts = []fakeHost{
 		setupSays:  []string{"sandbox       failed   Commands run with NOTHING that confines them", "landlock      missing  the kernel is old; boot a newer one", "settings      ok       1 of 1 set"},
 	},
 	{
+		name: "a service that fails, and nothing that runs here instead", confined: "opensandbox", reports: []sandbox.Report{fullLandlock, {Provider: "opensandbox", Reason: "it does not answer"}},
+		settings: server.Settings{Mode: sandbox.ReadOnly, Elsewhere: true, Provider: "opensandbox", Shown: []proto.Setting{
+			{Key: config.KeyOnUnavailable, Value: "run-unconfined", Origin: "/c.toml:4"}, {Key: config.KeyBackend, Value: "opensandbox", Origin: "/c.toml:5"}}},
+		status: 1, provider: "none",
+		doctorSays: []string{"Commands are refused: mode read-only is configured and cannot be enforced."},
+		setupSays:  []string{"sandbox       failed   Commands are refused"},
+	},
+	{
 		name: "full access", settings: server.Settings{Mode: sandbox.DangerFullAccess}, confined: "landlock", reports: []sandbox.Report{noLandlock},
 		ok: true, provider: "none",
 		doctorSays: []string{"Commands run in mode danger-full-access: confine does not confine them."},
