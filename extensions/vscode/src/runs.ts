@@ -127,6 +127,9 @@ export class Runs {
 /** How many bytes of a run's output are kept for a terminal that is opened later. */
 const keptBytes = 512 * 1024;
 
+// What holding a piece costs besides its bytes, so that many small ones are not kept without end.
+const pieceBytes = 128;
+
 export interface Piece {
   stream: Stream;
   bytes: Uint8Array;
@@ -147,10 +150,10 @@ export class Tail {
     const bytes = output.base64 !== undefined ? Buffer.from(output.base64, 'base64') : Buffer.from(output.data ?? '');
     const piece = { stream: output.stream, bytes, skipped: output.skipped ?? 0 };
     this.pieces.push(piece);
-    this.held += bytes.length;
+    this.held += bytes.length + pieceBytes;
     while (this.held > keptBytes && this.pieces.length > 1) {
       const first = this.pieces.shift()!;
-      this.held -= first.bytes.length;
+      this.held -= first.bytes.length + pieceBytes;
       this.dropped += first.bytes.length + first.skipped;
     }
     this.listener?.piece(piece);

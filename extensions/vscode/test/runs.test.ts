@@ -99,6 +99,15 @@ test('of much output the end is held, and what is not is counted', () => {
   assert.equal(held + tail.dropped, 20 * 60000 + 7);
 });
 
+test('many small pieces are not held without end', () => {
+  const tail = new Tail();
+  for (let i = 0; i < 50000; i++) tail.add(output('x'));
+  let pieces = 0;
+  tail.follow(() => pieces++, () => undefined);
+  assert.ok(pieces > 1000 && pieces < 10000, String(pieces));
+  assert.equal(pieces + tail.dropped, 50000);
+});
+
 test('a narrower mode than the configured one needs no question', () => {
   assert.deepEqual(within('read-only', ['/w']), ['read-only']);
   assert.deepEqual(within('workspace-write', ['/w']), ['read-only', 'workspace-write']);

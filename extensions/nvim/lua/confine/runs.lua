@@ -5,6 +5,8 @@ local M = {}
 --- Bytes of output that are kept of a run, and runs that are kept.
 M.most_bytes = 1024 * 1024
 M.most_runs = 128
+--- Pieces of output that are kept of a run: many small ones cost more than their bytes.
+M.most_pieces = 4096
 
 ---@class confine.Piece
 ---@field stream confine.Stream
@@ -142,7 +144,7 @@ function M.output(run, stream, bytes, gap)
     run.pieces[#run.pieces + 1] = { stream = stream, bytes = bytes, gap = gap }
   end
   run.bytes = run.bytes + #bytes
-  while run.bytes > M.most_bytes and #run.pieces > 1 do
+  while #run.pieces > M.most_pieces or (run.bytes > M.most_bytes and #run.pieces > 1) do
     local oldest = table.remove(run.pieces, 1)
     run.bytes, run.missing = run.bytes - #oldest.bytes, run.missing + #oldest.bytes
   end

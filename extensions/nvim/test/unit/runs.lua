@@ -26,6 +26,15 @@ check.test('output is kept up to a limit, and what is missing is counted', funct
   runs.finish(run, { kind = 'unavailable', message = 'over' })
 end)
 
+check.test('many small pieces of both streams are not kept without end', function()
+  local run = add()
+  for i = 1, 10000 do
+    runs.output(run, i % 2 == 0 and 'stdout' or 'stderr', 'x', 0)
+  end
+  check.eq({ #run.pieces, run.bytes, run.missing }, { 4096, 4096, 5904 })
+  runs.finish(run, { kind = 'unavailable', message = 'over' })
+end)
+
 check.test('the end that was left out comes from the result', function()
   local run = add()
   runs.output(run, 'stdout', 'start', 0)

@@ -238,8 +238,8 @@ local function tick(f)
     M.hide(f)
   end
   if not is_open(f) then
-    f.reopened = f.reopened + 1
-    if f.reopened > most_reopened and not elsewhere then
+    f.reopened = f.reopened + (elsewhere and 0 or 1)
+    if f.reopened > most_reopened then
       require('confine.log').tell('error', 'the question window is closed again and again; the question is refused')
       return questions.dismiss(f.asked)
     end
