@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Gate } from '../src/webview/gate';
+import { Gate, isYes } from '../src/webview/gate';
 
 function gate() {
   const clock = { now: 1000 };
@@ -41,4 +41,9 @@ test('when it was hidden and is drawn again the time begins anew', () => {
   g.drawn();
   clock.now += 100;
   assert.deepEqual([g.refuse, g.allow], [false, false]);
+});
+
+test('an option of a kind that nobody knows needs as much as a yes', () => {
+  const kinds = ['reject_once', 'reject_always', 'allow_once', 'allow_always', 'allow_forever', ''];
+  assert.deepEqual(kinds.map((kind) => isYes({ kind: kind as 'allow_once' })), [false, false, true, true, true, true]);
 });

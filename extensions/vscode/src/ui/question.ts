@@ -36,8 +36,7 @@ export class QuestionPage implements vscode.Disposable {
     this.send();
     if (!isNew) return;
     this.reveal();
-    clearTimeout(this.undrawn);
-    this.undrawn = setTimeout(() => void this.askPlainly(question), drawMs);
+    this.awaitDrawing(question);
   }
 
   /** reveal brings the page to the front. */
@@ -94,9 +93,16 @@ export class QuestionPage implements vscode.Disposable {
     }
   }
 
+  private awaitDrawing(question: Question): void {
+    clearTimeout(this.undrawn);
+    this.undrawn = setTimeout(() => void this.askPlainly(question), drawMs);
+  }
+
   // askPlainly asks in a dialog, for where no page can be drawn, such as a browser without service workers.
   private async askPlainly(question: Question): Promise<void> {
-    if (!this.panel?.visible || this.shown !== question.id) return; // nobody looked yet; the status bar shows that it waits
+    if (!this.panel || this.shown !== question.id) return;
+    // Nobody looks, and a page that nobody sees is not drawn; the status bar shows that it waits.
+    if (!this.panel.visible || !vscode.window.state.focused) return this.awaitDrawing(question);
     if (question.unshown) {
       this.questions.dismiss(question.id);
       void vscode.window.showErrorMessage('confine could not show a question, so the command was not allowed. The page for it did not appear, and a dialog is too small for it. Reload the window and run the command again.');

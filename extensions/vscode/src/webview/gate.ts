@@ -1,4 +1,10 @@
 // When an answer counts. Pure.
+import type { Option } from '../protocol';
+
+/** isYes says that an option may be one that allows: whatever is not known to refuse. */
+export function isYes({ kind }: Pick<Option, 'kind'>): boolean {
+  return kind !== 'reject_once' && kind !== 'reject_always';
+}
 
 /**
  * A Gate is closed for half a second after a question was drawn, so that nobody

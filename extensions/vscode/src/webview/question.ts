@@ -2,7 +2,7 @@
 // as markup, and tells which button was pressed.
 import type { FromPage, ShowQuestion } from '../page';
 import type { Additional, Denial, Option } from '../protocol';
-import { Gate } from './gate';
+import { Gate, isYes } from './gate';
 
 declare function acquireVsCodeApi(): { postMessage(message: FromPage): void };
 const host = acquireVsCodeApi();
@@ -75,6 +75,7 @@ function draw(message: ShowQuestion): void {
     hint.textContent = gate.unread ? 'To allow it, scroll to the end of what would run.' : 'Escape closes the question without an answer, which is no yes.';
   };
   shown = { id: question.id, gate, refresh };
+  refresh(); // the hint makes the footer as high as it is below
   new IntersectionObserver((entries, observer) => {
     if (!entries.some((e) => e.isIntersecting)) return;
     observer.disconnect();
@@ -83,7 +84,6 @@ function draw(message: ShowQuestion): void {
   }, { root: document, rootMargin: `0px 0px -${footer.offsetHeight}px 0px` }).observe(end);
   drawCount(message);
   title.focus(); // so that Enter and Space mean nothing, and readers begin here
-  refresh();
   arm();
 }
 
@@ -110,7 +110,7 @@ interface Button {
 }
 
 function answer(option: Option, gate: Gate): Button {
-  const allows = option.kind === 'allow_once' || option.kind === 'allow_always';
+  const allows = isYes(option);
   const made = makeButton(option.name, () => (allows ? gate.allow : gate.refuse), (id) => ({ type: 'answer', id, optionId: option.optionId }));
   made.button.className = allows ? 'allow' : 'refuse';
   made.button.dataset['optionId'] = option.optionId;
