@@ -8,6 +8,7 @@ import { Questions } from './questions';
 import { Runner } from './runner';
 import { going, type Run, Runs } from './runs';
 import { Server, type State } from './server/server';
+import { serverPath, serverSettings } from './settings';
 import { QuestionPage } from './ui/question';
 import { Status } from './ui/status';
 import { Terminals } from './ui/terminal';
@@ -73,6 +74,7 @@ function build(context: vscode.ExtensionContext): Parts {
   const status = new Status(started, questions, () => mode.inForce);
   const parts: Parts = { context, log, server: started, runs, questions, runner, page, terminals, mode };
   const doctor = new vscode.EventEmitter<vscode.Uri>();
+  let settings = ownSettings();
 
   update.questions = () => {
     page.update();
@@ -107,9 +109,18 @@ function build(context: vscode.ExtensionContext): Parts {
   context.subscriptions.push(
     log, started, page, terminals, panel, status, doctor, started.onDidChange(update.server),
     vscode.workspace.registerTextDocumentContentProvider(doctorUri.scheme, { onDidChange: doctor.event, provideTextDocumentContent: () => describe(parts) }),
-    vscode.workspace.onDidChangeConfiguration((event) => event.affectsConfiguration('confine') && void commands['restart']!(parts)),
+    vscode.workspace.onDidChangeConfiguration(() => {
+      const before = settings;
+      settings = ownSettings();
+      if (settings !== before) void vscode.commands.executeCommand('confine.restart');
+    }),
   );
   return parts;
+}
+
+// ownSettings changes when the person's own settings do: a workspace that sets ours must not restart the server.
+function ownSettings(): string {
+  return JSON.stringify([serverPath(), serverSettings()]);
 }
 
 function setContext(name: string, value: unknown): void {

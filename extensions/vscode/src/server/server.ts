@@ -64,6 +64,9 @@ export class Server implements vscode.Disposable {
       this.current = undefined;
       this.capabilities = undefined;
       await then(generation);
+    }).catch((error: unknown) => { // or no later wish would be followed
+      this.log.error(String(error));
+      this.set('failed', String(error));
     });
     return this.turn;
   }
