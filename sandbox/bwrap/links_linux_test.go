@@ -75,11 +75,16 @@ func (s *stage) run(t *testing.T, root, command string) (sandbox.Result, error) 
 
 // TestLinksLeftInTmp lets one command leave links in the session's /tmp where the
 // next one's workspace has its place. Bubblewrap follows them, through the host's
-// files that it still has while it builds the view: nothing may be made there.
+// files that it still has while it builds the view: nothing may be made there. A
+// quick run tries every third way, each target and each depth among them.
 func TestLinksLeftInTmp(t *testing.T) {
+	way := -1
 	for _, level := range []local.Options{{}, {NoNamespaces: true}} {
 		for _, depth := range []string{"", "/deeper/down"} {
 			for _, target := range []string{"/oldroot%s", "../oldroot%s", "%s", "/newroot%s", "/nowhere"} {
+				if way++; way%3 != 0 && os.Getenv("CONFINE_SLOW") == "" {
+					continue
+				}
 				t.Run(fmt.Sprintf("namespaces=%v%s%s", !level.NoNamespaces, depth, target), func(t *testing.T) {
 					s := newStage(t, level)
 					victim := filepath.Join(s.outside, "victim")
