@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/confine-dev/confine/sandbox/local"
@@ -83,16 +85,36 @@ func (w world) confine(t *testing.T, args ...string) *exec.Cmd {
 // requireSandbox skips a test where nothing can be enforced.
 func requireSandbox(t *testing.T) {
 	t.Helper()
-	out, err := newWorld(t).confine(t, "doctor").CombinedOutput()
-	require(t, err == nil, "confine doctor says:\n"+string(out))
+	usable(t, &sandboxUse, "doctor")
 }
 
 // requireBubblewrap skips a test where bubblewrap is not usable.
 func requireBubblewrap(t *testing.T) {
 	t.Helper()
-	out, err := newWorld(t).confine(t, "run", "--provider", "bwrap", "true").CombinedOutput()
-	require(t, err == nil, "confine run --provider bwrap says:\n"+string(out))
+	usable(t, &bubblewrapUse, "run", "--provider", "bwrap", "true")
 }
+
+// use is whether confine did something here, which is tried once for all tests.
+type use struct {
+	once sync.Once
+	ok   bool
+	says string
+}
+
+var sandboxUse, bubblewrapUse use
+
+// usable skips a test where confine does not do what it is told.
+func usable(t *testing.T, u *use, args ...string) {
+	t.Helper()
+	u.once.Do(func() {
+		out, err := newWorld(t).confine(t, args...).CombinedOutput()
+		u.ok, u.says = err == nil, string(out)
+	})
+	require(t, u.ok, "confine "+strings.Join(args, " ")+" says:\n"+u.says)
+}
+
+// slow says that tests may take long.
+func slow() bool { return os.Getenv("CONFINE_SLOW") != "" }
 
 // require skips a test that cannot run here, and fails it where it must run.
 func require(t *testing.T, condition bool, why string) {

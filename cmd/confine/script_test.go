@@ -29,6 +29,7 @@ import (
 //	missing NAME          there is no such file
 //	need sandbox          skip the story where nothing can be enforced
 //	need bwrap            … and where bubblewrap is not usable
+//	slow                  what follows is played only where tests may take long
 //
 // Files for $WORK follow at the end, each behind a line "-- NAME --".
 func TestScripts(t *testing.T) {
@@ -68,6 +69,12 @@ func play(t *testing.T, text string) {
 	for i, line := range strings.Split(steps, "\n") {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
+		}
+		if line == "slow" {
+			if slow() {
+				continue
+			}
+			break
 		}
 		line = strings.NewReplacer("$WORK", s.work, "$HOME", s.home).Replace(line)
 		if err := s.step(t, splitWords(line)); err != nil {

@@ -162,7 +162,7 @@ func (e *edited) now() (state int64, mistaken bool) {
 // on; and the last edit counts in the end.
 func TestEditsWhileCommandsRun(t *testing.T) {
 	edits := 25
-	if os.Getenv("CONFINE_SLOW") != "" {
+	if slow() {
 		edits = 1000
 	}
 	seed := rand.Uint64()

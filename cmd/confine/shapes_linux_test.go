@@ -32,7 +32,7 @@ func TestOddWorkspaces(t *testing.T) {
 	requireSandbox(t)
 	for _, odd := range oddNames {
 		for _, provider := range []string{sandbox.ProviderLandlock, sandbox.ProviderBwrap} {
-			if os.Getenv("CONFINE_SLOW") == "" && (!odd.always || provider == sandbox.ProviderBwrap) {
+			if !slow() && (!odd.always || provider == sandbox.ProviderBwrap) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s %q", provider, odd.name), func(t *testing.T) {
