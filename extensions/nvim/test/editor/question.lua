@@ -416,3 +416,26 @@ test('vim.ui.select: refusal first, obeyed, late and early answers', function(c)
   c:input('n')
   check.eq(outcome(c, 'large'), refused)
 end, select_setup)
+
+test('vim.ui.select: whoever goes on typing says no yes', function(c)
+  c:lua([[
+    _G.prompts, _G.clock = {}, 0
+    vim.uv.hrtime = function() return _G.clock * 1e6 end
+    vim.ui.select = function(items, _, on_choice)
+      table.insert(_G.prompts, function(i) on_choice(items[i], i) end)
+    end
+  ]])
+  ask(c, 'typing')
+  c:wait_for('#_G.prompts == 1')
+  for _ = 1, 5 do
+    c:lua('_G.clock = _G.clock + 200')
+    c:input('h')
+    c:settle()
+  end
+  c:lua('_G.prompts[1](2)')
+  c:wait_for('#_G.prompts == 2')
+  check.eq(c:lua('return _G.done.typing == nil'), true)
+  c:lua('_G.clock = _G.clock + 500')
+  c:lua('_G.prompts[2](2)')
+  check.eq(outcome(c, 'typing'), once)
+end, select_setup)

@@ -9,10 +9,26 @@ local guard = require('confine.ui.guard')
 --- How often a yes that came too early is asked again.
 local most_early = 3
 
+local namespace = vim.api.nvim_create_namespace('confine.select')
+
+local function now()
+  return vim.uv.hrtime() / 1e6
+end
+
+local function never()
+  return false
+end
+
 ---@param asked confine.Asked
 ---@param early integer
 local function ask(asked, early)
-  local shown = vim.uv.hrtime()
+  -- Whoever goes on typing answers nothing: the prompt of Neovim's own list skips
+  -- all but digits, so that the 2 of any text would be an answer.
+  local watch = guard.new(now())
+  vim.on_key(function()
+    watch:tick(now(), never)
+    watch:typed(now())
+  end, namespace)
   local question = asked.question
   local lines = vim.tbl_map(text.visible, vim.split(question.text, '\n', { plain = true }))
   local items = {}
@@ -24,13 +40,15 @@ local function ask(asked, early)
     end
   end
   local function chosen(option)
+    watch:tick(now(), never)
+    vim.on_key(nil, namespace)
     if asked.settled then
       if option and option.kind:find('^allow') then
         require('confine.log').tell('warn', 'the question was withdrawn; that answer does nothing')
       end
     elseif not option or not vim.tbl_contains(items, option) then
       questions.dismiss(asked)
-    elseif option.kind:find('^allow') and (vim.uv.hrtime() - shown) / 1e6 < guard.quiet then
+    elseif option.kind:find('^allow') and not watch.armed then
       if early >= most_early then
         questions.dismiss(asked)
       else
@@ -68,6 +86,8 @@ function M.show(asked)
 end
 
 --- A list cannot be closed from outside; a late choice does nothing.
-function M.close() end
+function M.close()
+  vim.on_key(nil, namespace)
+end
 
 return M
