@@ -102,7 +102,10 @@ export class QuestionPage implements vscode.Disposable {
   private async askPlainly(question: Question): Promise<void> {
     if (!this.panel || this.shown !== question.id) return;
     // Nobody looks, and a page that nobody sees is not drawn; the status bar shows that it waits.
-    if (!this.panel.visible || !vscode.window.state.focused) return this.awaitDrawing(question);
+    if (!this.panel.visible || !vscode.window.state.focused) {
+      this.awaitDrawing(question);
+      return;
+    }
     if (question.unshown) {
       this.questions.dismiss(question.id);
       void vscode.window.showErrorMessage('confine could not show a question, so the command was not allowed. The page for it did not appear, and a dialog is too small for it. Reload the window and run the command again.');
