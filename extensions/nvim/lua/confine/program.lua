@@ -4,6 +4,19 @@ local M = {}
 local protocol = require('confine.protocol')
 local workspace = require('confine.workspace')
 
+--- The first confine on PATH. Relative entries are passed over: they would find
+--- what lies in the current folder.
+---@return string?
+local function on_path()
+  local windows = vim.fn.has('win32') == 1
+  for _, folder in ipairs(vim.split(vim.env.PATH or '', windows and ';' or ':', { plain = true })) do
+    local file = folder .. (windows and '/confine.exe' or '/confine')
+    if folder:find(windows and '^%a:[/\\]' or '^/') and vim.fn.executable(file) == 1 then
+      return file
+    end
+  end
+end
+
 --- The program and its first arguments, or why there is none. A program that
 --- PATH finds inside the workspace is not started: whoever wrote the workspace
 --- would have chosen it.
@@ -19,8 +32,8 @@ function M.find(config, root)
     end
     return vim.list_extend({ path }, command, 2)
   end
-  local path = vim.fn.exepath('confine')
-  if path == '' then
+  local path = on_path()
+  if not path then
     return nil, 'the program confine is not on PATH; install it, or set cmd in setup()'
   end
   local real = vim.uv.fs_realpath(path) or path

@@ -63,3 +63,21 @@ check.test('a program that PATH finds inside the workspace is not started', func
   check.eq(none, nil)
   check.has(why, 'is no program')
 end)
+
+check.test('a relative entry of PATH finds nothing', function()
+  local bin = folder('planted/bin')
+  vim.fn.writefile({ '#!/bin/sh' }, bin .. '/confine')
+  vim.uv.fs_chmod(bin .. '/confine', tonumber('755', 8))
+  local path, cwd = vim.env.PATH, vim.uv.cwd()
+  vim.uv.chdir(bin)
+  local found = {}
+  for _, entry in ipairs({ '.', '', '../bin' }) do
+    vim.env.PATH = entry
+    table.insert(found, program.find(config.resolve(), top .. '/elsewhere') or 'none')
+  end
+  vim.env.PATH = bin -- the same file by its whole path
+  table.insert(found, (program.find(config.resolve(), top .. '/elsewhere') or {})[1])
+  vim.env.PATH = path
+  vim.uv.chdir(cwd)
+  check.eq(found, { 'none', 'none', 'none', bin .. '/confine' })
+end)
