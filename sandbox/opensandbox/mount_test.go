@@ -63,7 +63,7 @@ func TestMounts(t *testing.T) {
 	if _, err := p.mounts(policy); err == nil || !strings.Contains(err.Error(), "hidden") {
 		t.Errorf("with something hidden in it: %v", err)
 	}
-	policy.Unreadable, policy.Protected = nil, nil
+	policy.Mode, policy.Unreadable, policy.Protected = sandbox.WorkspaceWrite, nil, nil // read-only mounts no path alone
 	for i := range maxVolumes {
 		path := filepath.Join(work, fmt.Sprint("p", i))
 		if err := os.Mkdir(path, 0o700); err != nil {
