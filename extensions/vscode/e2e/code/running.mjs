@@ -65,12 +65,12 @@ export const chapters = [
   }],
 
   ['model: a call that is cancelled ends its command', async ({ confine }) => {
-    const call = confine.model('echo $$ > pid.txt; exec sleep 371');
-    await until(() => facts.processes('sleep 371').length > 0, 'the command runs');
+    const call = confine.model('touch began.txt; exec sleep 371');
+    await until(() => facts.exists(made('began.txt')), 'the command runs');
     await call.cancel();
     await call.result.catch(() => {});
     await until(() => facts.processes('sleep 371').length === 0, 'the command has ended');
-    fs.rmSync(made('pid.txt'));
+    fs.rmSync(made('began.txt'));
   }],
 
   ['refusal: what was refused is shown, and nothing was written', async ({ window, confine }) => {
