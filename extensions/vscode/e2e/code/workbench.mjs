@@ -186,10 +186,17 @@ export class Window {
 
   // palette runs the command that is called title, as a person does.
   async palette(title) {
-    await this.page.keyboard.press('F1');
-    await this.inputBox.waitFor();
-    await this.inputBox.fill('>' + title);
-    await this.rows.filter({ hasText: title }).first().waitFor();
+    const soon = { timeout: 10000 };
+    for (let tries = 1; ; tries++) { // what takes the focus just then, such as a terminal that opens, closes the palette
+      try {
+        await this.page.keyboard.press('F1');
+        await this.inputBox.fill('>' + title, soon);
+        await this.rows.filter({ hasText: title }).first().waitFor(soon);
+        break;
+      } catch (error) {
+        if (tries === 5) throw error;
+      }
+    }
     await this.page.keyboard.press('Enter');
   }
 
