@@ -161,48 +161,6 @@ func TestProtectedIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestBranchesOfALinkedWorktree: a branch is deleted when the repository's git folder was
-// granted, and that opens neither its hooks nor its configuration.
-func TestBranchesOfALinkedWorktree(t *testing.T) {
-	requireSandbox(t)
-	for _, provider := range []string{sandbox.ProviderLandlock, sandbox.ProviderBwrap} {
-		t.Run(provider, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			repository(t, w)
-			w.git(t, "worktree", "add", "-q", "../linked")
-			git := filepath.Join(w.work, ".git")
-			w.work = filepath.Join(filepath.Dir(w.work), "linked")
-			a := startAsker(t, w, provider)
-			const hostile = "; echo x > %[1]s/hooks/pre-push; git config core.fsmonitor x; echo /tmp > %[1]s/commondir; mv %[1]s/hooks %[1]s/old; true"
-			refused := a.run("git branch -D other" + fmt.Sprintf(hostile, git))
-			if refused.Escalation == nil || refused.Escalation.Additional == nil || !slices.Contains(refused.Escalation.Additional.Write, git) {
-				t.Fatalf("denials %+v, escalation %+v, stderr %q", refused.Sandbox.Denials, refused.Escalation, refused.Stderr.Text)
-			}
-			refused.Escalation.Additional.Write = []string{git}
-			allowed := a.again(refused)
-			if branches := w.git(t, "branch", "--list", "other"); branches != "" {
-				t.Errorf("the branch is there: %q, %q", branches, allowed.Stderr.Text)
-			}
-			if len(allowed.Sandbox.Planted) > 0 || !allowed.Sandbox.Denied {
-				t.Errorf("planted %q, denials %+v", allowed.Sandbox.Planted, allowed.Sandbox.Denials)
-			}
-			if err := exec.Command("git", "-C", w.work, "config", "core.fsmonitor").Run(); err == nil {
-				t.Error("the configuration was changed")
-			}
-			for name, want := range map[string]bool{"hooks": true, "hooks/pre-push": false, "old": false} {
-				if _, err := os.Lstat(filepath.Join(git, name)); (err == nil) != want {
-					t.Errorf("%s: %v", name, err)
-				}
-			}
-			a.leave()
-			if _, err := os.Lstat(filepath.Join(git, "commondir")); err == nil {
-				t.Error("a cover is left in the git folder, or a folder was named")
-			}
-		})
-	}
-}
-
 // requireClean fails if anything but these is in the workspace.
 func requireClean(t *testing.T, w world, want ...string) {
 	t.Helper()

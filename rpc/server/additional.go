@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,12 +86,6 @@ func (c *client) enlarge(p *plan, a proto.Additional, denials []sandbox.Denial) 
 			return false, invalid("additional.read[%d]: %v", i, err)
 		}
 		more = more || added
-	}
-	if more {
-		found := c.folders.finder.Granted(p.want.Writable, c.o.Forbidden)
-		p.want.Protected, p.want.Gaps = slices.Concat(p.want.Protected, found.Protected), cmp.Or(p.want.Gaps, found.Missed)
-		slices.Sort(p.want.Protected)
-		p.want.Protected = slices.Compact(p.want.Protected)
 	}
 	if a.Network && !before.Network {
 		p.want.Network, more = true, true

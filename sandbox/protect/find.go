@@ -93,26 +93,7 @@ func (f *Finder) Find(roots []*sandbox.Root, forbidden sandbox.Forbidden) Found 
 	return s.found
 }
 
-// Granted finds what has to stay as it is in folders that were granted one by one, as
-// far as they are git folders or hold one: whoever lets a branch be deleted in a
-// repository outside the roots has not said that its hooks may change.
-func (f *Finder) Granted(folders []*sandbox.Root, forbidden sandbox.Forbidden) Found {
-	s := &search{forbidden: forbidden, seen: map[string]bool{}, folders: map[string]resolved{}}
-	for _, folder := range folders {
-		s.places = append(s.places, folder.Path)
-	}
-	for _, folder := range folders {
-		if folder.File {
-			continue
-		}
-		if s.git(folder.Path); isGitFolder(folder.Path) {
-			s.folder(folder.Path, filepath.Dir(folder.Path))
-		}
-	}
-	return s.found
-}
-
-// search is one call of Find or Granted.
+// search is one call of Find.
 type search struct {
 	forbidden sandbox.Forbidden
 	places    []string // that commands can write to

@@ -386,39 +386,3 @@ func TestSnapshot(t *testing.T) {
 		}
 	}
 }
-
-// What was granted one by one is protected like what lies in a root, as far as it is
-// git's.
-func TestGranted(t *testing.T) {
-	w := newTree(t)
-	w.repository("repo/.git", "[core]\nhooksPath = tools\n")
-	w.folder("repo/tools", "plain/.vscode")
-	granted := func(names ...string) (protected []string) {
-		var roots []*sandbox.Root
-		for _, name := range names {
-			roots = append(roots, w.root(name))
-		}
-		for _, path := range new(Finder).Granted(roots, sandbox.Forbidden{}).Protected {
-			name, _ := filepath.Rel(w.base, path)
-			protected = append(protected, filepath.ToSlash(name))
-		}
-		slices.Sort(protected)
-		return protected
-	}
-	git := []string{"repo/.git/commondir", "repo/.git/config", "repo/.git/hooks"}
-	for _, test := range []struct{ folders, want []string }{
-		{[]string{"repo/.git"}, git},
-		{[]string{"repo"}, append(slices.Clone(git), "repo/tools")},
-		{[]string{"repo/.git/hooks"}, nil},
-		{[]string{"repo/.git/refs", "plain"}, nil},
-		{nil, nil},
-	} {
-		if got := granted(test.folders...); !slices.Equal(got, test.want) {
-			t.Errorf("%q: %q, want %q", test.folders, got, test.want)
-		}
-	}
-	file := &sandbox.Root{Path: w.at("repo/.git/HEAD"), File: true}
-	if found := new(Finder).Granted([]*sandbox.Root{file}, sandbox.Forbidden{}); len(found.Protected) > 0 {
-		t.Errorf("a file: %q", found.Protected)
-	}
-}
