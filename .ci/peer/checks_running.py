@@ -14,7 +14,7 @@ def stdout(result):
 
 @group
 def command(t):
-    """command, argv, runId, env, stdin, cwd, pty."""
+    """command, argv, runId, env, stdin, cwd."""
     world = t.world(WORKSPACE_WRITE, env={"AWS_SECRET_ACCESS_KEY": "secret", "LD_PRELOAD": "/nowhere.so", "CONFINE_SANDBOX_MODE": ""})
     del world.env["CONFINE_SANDBOX_MODE"]
     c = t.open(world)
@@ -64,7 +64,7 @@ def command(t):
 
     # pty
     t.wrong_params(c, "pty", "runCommand", {"command": "true", "pty": True}, "pty")
-    t.equal("no pty", run(command="test -t 1", pty=False)["exitCode"], 1)
+    t.equal("no pty", run(command="test -t 1")["exitCode"], 1)
     c.close()
 
 
