@@ -147,7 +147,7 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process,
 // start checks a command and begins it; every error is of a kind that
 // sandbox.Provider documents.
 func (e *Engine) start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
-	if err := checkSpec(ctx, spec); err != nil {
+	if err := spec.Check(ctx); err != nil {
 		return nil, err
 	}
 	if !e.enter() {

@@ -69,7 +69,7 @@ func (e *Engine) Probe(ctx context.Context) sandbox.Report { return e.confiner.p
 
 // Start implements sandbox.Provider.
 func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
-	if err := checkSpec(ctx, spec); err != nil {
+	if err := spec.Check(ctx); err != nil {
 		return nil, err
 	}
 	if spec.Policy.Mode.Confined() && e.confiner.name() == sandbox.ProviderNone {

@@ -1,12 +1,9 @@
 package local
 
 import (
-	"context"
 	"errors"
 	"io"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -391,27 +388,4 @@ func cmpOr(d, otherwise time.Duration) time.Duration {
 		return otherwise
 	}
 	return d
-}
-
-func hasNUL(s string) bool { return strings.ContainsRune(s, 0) }
-
-// checkSpec finds what a caller got wrong before anything is made.
-func checkSpec(ctx context.Context, spec sandbox.Spec) error {
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case (spec.Command == "") == (len(spec.Argv) == 0):
-		return errors.New("exactly one of command and argv must be given")
-	case len(spec.Argv) > 0 && spec.Argv[0] == "":
-		return errors.New("the program's name is empty")
-	case spec.Dir == "":
-		return errors.New("no working directory was given")
-	case hasNUL(spec.Command):
-		return errors.New("the command holds a NUL byte, which no shell can be given")
-	case slices.ContainsFunc(spec.Argv, hasNUL):
-		return errors.New("an argument holds a NUL byte, which no program can be given")
-	case slices.ContainsFunc(spec.Env, hasNUL):
-		return errors.New("the environment holds a NUL byte, which no program can be given")
-	}
-	return nil
 }

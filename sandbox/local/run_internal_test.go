@@ -105,14 +105,14 @@ func TestCheckSpec(t *testing.T) {
 		{"NUL in the environment", with(func(s *sandbox.Spec) { s.Env = []string{"A=b", "C=\x00"} }), "NUL"},
 	}
 	for _, c := range cases {
-		err := checkSpec(t.Context(), c.spec)
+		err := c.spec.Check(t.Context())
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: the error is %v, want one about %q", c.name, err, c.want)
 		}
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := checkSpec(cancelled, good); err != context.Canceled {
+	if err := good.Check(cancelled); err != context.Canceled {
 		t.Errorf("with a cancelled context the error is %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,21 +21,13 @@ const (
 	maxInput = 64 << 10
 )
 
-// checkSpec finds what a caller got wrong, and what no remote sandbox can be given,
+// checkSpec finds what a caller got wrong and what no remote sandbox can be given,
 // before anything is sent.
 func checkSpec(ctx context.Context, spec sandbox.Spec) error {
-	hasNUL := func(s string) bool { return strings.ContainsRune(s, 0) }
+	if err := spec.Check(ctx); err != nil {
+		return err
+	}
 	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case (spec.Command == "") == (len(spec.Argv) == 0):
-		return errors.New("exactly one of command and argv must be given")
-	case len(spec.Argv) > 0 && spec.Argv[0] == "":
-		return errors.New("the program's name is empty")
-	case spec.Dir == "":
-		return errors.New("no working directory was given")
-	case hasNUL(spec.Command) || hasNUL(spec.Dir) || slices.ContainsFunc(spec.Argv, hasNUL) || slices.ContainsFunc(spec.Env, hasNUL):
-		return errors.New("the command, its folder or its environment holds a NUL byte, which no program can be given")
 	case spec.StdinOpen || spec.Terminal != nil:
 		return errors.New("a remote sandbox takes no input while a command runs, and gives it no terminal")
 	case !spec.Policy.Mode.Confined():
