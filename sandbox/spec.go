@@ -20,7 +20,7 @@ func (s Spec) Check(ctx context.Context) error {
 	case s.Dir == "":
 		return errors.New("no working directory was given")
 	case hasNUL(s.Dir):
-		return errors.New("the working directory holds a NUL byte, which no path can have")
+		return &StartError{Kind: BadWorkingDirectory, Path: s.Dir, Err: errors.New("it holds a NUL byte, which no path can have")}
 	case hasNUL(s.Command):
 		return errors.New("the command holds a NUL byte, which no shell can be given")
 	case slices.ContainsFunc(s.Argv, hasNUL):

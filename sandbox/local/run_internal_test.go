@@ -4,9 +4,7 @@ package local
 
 import (
 	"bytes"
-	"context"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -77,42 +75,5 @@ func TestOverIsOver(t *testing.T) {
 	result, err := r.Wait()
 	if err != nil || result.TimedOut || result.Cancelled || result.ExitCode != 7 || l.signals > 0 {
 		t.Errorf("the result is %+v, %v, after %d signals", result, err, l.signals)
-	}
-}
-
-func TestCheckSpec(t *testing.T) {
-	good := sandbox.Spec{Command: "true", Dir: "/"}
-	with := func(change func(*sandbox.Spec)) sandbox.Spec {
-		s := good
-		change(&s)
-		return s
-	}
-	cases := []struct {
-		name string
-		spec sandbox.Spec
-		want string // in the error; empty for none
-	}{
-		{"command", good, ""},
-		{"argv", with(func(s *sandbox.Spec) { s.Command, s.Argv = "", []string{"true", ""} }), ""},
-		{"nothing", with(func(s *sandbox.Spec) { s.Command = "" }), "exactly one"},
-		{"both", with(func(s *sandbox.Spec) { s.Argv = []string{"true"} }), "exactly one"},
-		{"empty argv", with(func(s *sandbox.Spec) { s.Command, s.Argv = "", []string{} }), "exactly one"},
-		{"nameless program", with(func(s *sandbox.Spec) { s.Command, s.Argv = "", []string{"", "x"} }), "name"},
-		{"no folder", with(func(s *sandbox.Spec) { s.Dir = "" }), "working directory"},
-		{"NUL in the command", with(func(s *sandbox.Spec) { s.Command = "echo a\x00b" }), "NUL"},
-		{"NUL in an argument", with(func(s *sandbox.Spec) { s.Command, s.Argv = "", []string{"echo", "a\x00b"} }), "NUL"},
-		{"NUL in the program", with(func(s *sandbox.Spec) { s.Command, s.Argv = "", []string{"ec\x00ho"} }), "NUL"},
-		{"NUL in the environment", with(func(s *sandbox.Spec) { s.Env = []string{"A=b", "C=\x00"} }), "NUL"},
-	}
-	for _, c := range cases {
-		err := c.spec.Check(t.Context())
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: the error is %v, want one about %q", c.name, err, c.want)
-		}
-	}
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := good.Check(cancelled); err != context.Canceled {
-		t.Errorf("with a cancelled context the error is %v", err)
 	}
 }

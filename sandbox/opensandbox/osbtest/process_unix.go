@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -53,7 +54,8 @@ func marked(dir string) []int {
 	}
 	defer proc.Close()
 	names, _ := proc.Readdirnames(-1)
-	entry := []byte("\x00" + marker + "=" + dir)
+	entry := []byte("\x00" + marker + "=" + dir + "\x00")
+	halved := []byte("\x00" + marker + "\x00" + dir + "\x00") // while bash takes its entries apart
 	var pids []int
 	var environ bytes.Buffer // one for all: this is done after every sandbox
 	for _, name := range names {
@@ -61,18 +63,47 @@ func marked(dir string) []int {
 		if err != nil {
 			continue
 		}
-		file, err := os.Open("/proc/" + name + "/environ")
-		if err != nil {
-			continue
-		}
-		environ.Reset()
-		_, err = environ.ReadFrom(file)
-		file.Close()
-		if err == nil && bytes.Contains(environ.Bytes(), entry) {
+		if readEnvironment(&environ, "/proc/"+name) && (bytes.Contains(environ.Bytes(), entry) || bytes.Contains(environ.Bytes(), halved)) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
+}
+
+// readEnvironment reads that of a process into buffer, a NUL byte before each entry
+// and at the end, and reports whether there is one. Within execve a process has
+// neither environment nor arguments, or a part, and is still what it was.
+func readEnvironment(buffer *bytes.Buffer, dir string) bool {
+	for without := 0; without < 20; {
+		if !readInto(buffer, dir+"/environ") {
+			return false
+		}
+		if buffer.Len() > 1 && buffer.Bytes()[buffer.Len()-1] == 0 {
+			return true
+		}
+		// A zombie and a thread of the kernel have no program.
+		if _, err := os.Readlink(dir + "/exe"); err != nil || !readInto(buffer, dir+"/cmdline") {
+			return false
+		}
+		if buffer.Len() > 1 {
+			without++ // it may have been started without an environment
+		}
+		runtime.Gosched()
+	}
+	return false
+}
+
+// readInto reads a file into buffer, after a NUL byte.
+func readInto(buffer *bytes.Buffer, path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	buffer.Reset()
+	buffer.WriteByte(0)
+	_, err = buffer.ReadFrom(file)
+	return err == nil
 }
 
 // endMarked kills every process that was marked with a folder, until there is none:

@@ -28,3 +28,16 @@ func TestLeavingTheGroup(t *testing.T) {
 		t.Errorf("left after the sandbox: %v", left)
 	}
 }
+
+// TestMarkedWithinExec: a process that becomes another program is no gap.
+func TestMarkedWithinExec(t *testing.T) {
+	w := newWorld(t, osbtest.Options{})
+	answer := w.command(t, map[string]any{"command": `echo up; exec bash -c 'exec bash -c "$0" "$0"' 'exec bash -c "$0" "$0"'`})
+	w.until(t, bufio.NewReader(answer.Body), "up")
+	for range 500 {
+		if got := w.Marked(w.sandbox); len(got) != 1 {
+			t.Fatalf("in the sandbox: %v", got)
+		}
+	}
+	w.lifecycle(t, "DELETE", "/v1/sandboxes/"+w.sandbox, "")
+}
