@@ -33,6 +33,10 @@ end
 ---@field on_exit fun(result: confine.RunResult)? called when it has ended, also of a background run
 ---@field show boolean? open the output window
 
+--- Bytes of a command that are kept to show it in lists and above its output. A
+--- question has all of it.
+local most_shown = 4096
+
 local run_options = {
   cwd = 'string',
   root = 'string',
@@ -50,6 +54,16 @@ local run_options = {
   on_exit = 'function',
   show = 'boolean',
 }
+
+---@param command any
+local function is_command(command)
+  if type(command) == 'string' then
+    return command ~= ''
+  end
+  return type(command) == 'table' and vim.islist(command) and #command > 0 and vim.iter(command):all(function(word)
+    return type(word) == 'string'
+  end)
+end
 
 ---@param options table
 local function check_run_options(options)
@@ -107,7 +121,7 @@ end
 ---@return confine.Handle
 function M.run(command, options, on_done)
   options = options or {}
-  if not (type(command) == 'string' or (type(command) == 'table' and vim.islist(command))) or #command == 0 then
+  if not is_command(command) then
     error('confine.run: the command must be a text, or a list of program and arguments', 2)
   end
   check_run_options(options)
@@ -118,8 +132,8 @@ function M.run(command, options, on_done)
   local root = options.root and (vim.uv.fs_realpath(options.root) or options.root)
     or workspace.find(here, require('confine.config').current)
   local cwd = options.cwd or here
-  local shown = type(command) == 'string' and command or table.concat(vim.tbl_map(vim.fn.shellescape, command), ' ')
-  local run = require('confine.runs').add({ server = client.server(root), command = text.visible(shown), cwd = cwd, pty = options.pty })
+  local shown = type(command) == 'string' and command or table.concat(vim.tbl_map(text.quoted, command), ' ')
+  local run = require('confine.runs').add({ server = client.server(root), command = text.visible(text.bounded(shown, most_shown)), cwd = cwd, pty = options.pty })
   local mode = options.mode
   if client.mode and (not mode or protocol.within(client.mode, mode)) then
     mode = client.mode

@@ -3,38 +3,79 @@
 --- asking Neovim how wide a character is drawn.
 local M = {}
 
---- Ranges of characters that are not drawn, or that move their neighbours.
---- The server escapes all of these; this is for a text that should hold none.
+--- Ranges of characters that are not drawn, that move their neighbours, or that
+--- are drawn across them.
 local hidden = {
   { 0x00, 0x1f },
   { 0x7f, 0x9f },
   { 0xad, 0xad },
+  { 0x0334, 0x0338 },
   { 0x034f, 0x034f },
+  { 0x0488, 0x0489 },
+  { 0x0600, 0x0605 },
   { 0x061c, 0x061c },
+  { 0x06dd, 0x06dd },
+  { 0x070f, 0x070f },
+  { 0x0890, 0x0891 },
+  { 0x08e2, 0x08e2 },
   { 0x115f, 0x1160 },
   { 0x17b4, 0x17b5 },
   { 0x180b, 0x180f },
+  { 0x1abe, 0x1abe },
   { 0x200b, 0x200f },
-  { 0x2028, 0x202f },
+  { 0x2028, 0x202e },
   { 0x2060, 0x206f },
+  { 0x20d2, 0x20d3 },
+  { 0x20d8, 0x20da },
+  { 0x20dd, 0x20e0 },
+  { 0x20e2, 0x20e6 },
+  { 0x20ea, 0x20eb },
   { 0x2800, 0x2800 },
   { 0x3164, 0x3164 },
+  { 0xa670, 0xa672 },
   { 0xfe00, 0xfe0f },
   { 0xfeff, 0xfeff },
   { 0xffa0, 0xffa0 },
-  { 0xfff0, 0xfffb },
+  { 0xfff0, 0xfffd },
+  { 0x10a39, 0x10a39 },
+  { 0x110bd, 0x110bd },
+  { 0x110cd, 0x110cd },
+  { 0x13430, 0x1343f },
+  { 0x13441, 0x13442 },
+  { 0x16af0, 0x16af4 },
+  { 0x16fe4, 0x16fe4 },
+  { 0x1bc9e, 0x1bc9e },
   { 0x1bca0, 0x1bca3 },
+  { 0x1d159, 0x1d159 },
   { 0x1d173, 0x1d17a },
-  { 0xd800, 0xdfff },
   { 0xe0000, 0xe0fff },
-  { 0x110000, 0x7fffffff },
+}
+
+--- Ranges that belong in prose, but make a command look like another one: spaces
+--- that are no space, letters that run from right to left and reorder the signs
+--- between them, and what each font draws in its own way.
+local misleading = {
+  { 0xa0, 0xa0 },
+  { 0x0590, 0x08ff },
+  { 0x1680, 0x1680 },
+  { 0x2000, 0x200a },
+  { 0x202f, 0x202f },
+  { 0x205f, 0x205f },
+  { 0x3000, 0x3000 },
+  { 0xe000, 0xf8ff },
+  { 0xfb1d, 0xfdff },
+  { 0xfe70, 0xfeff },
+  { 0x10800, 0x10fff },
+  { 0x1e800, 0x1efff },
+  { 0xf0000, 0x10ffff },
 }
 
 local short = { ['\n'] = '\\n', ['\r'] = '\\r', ['\t'] = '\\t' }
 
 ---@param code integer
-local function is_hidden(code)
-  for _, range in ipairs(hidden) do
+---@param ranges integer[][]
+local function within(code, ranges)
+  for _, range in ipairs(ranges) do
     if code >= range[1] and code <= range[2] then
       return true
     end
@@ -60,16 +101,16 @@ local function character(text, i)
     end
     code = code * 64 + byte % 64
   end
-  if code < ({ 0, 0x80, 0x800, 0x10000 })[length] then
+  if code < ({ 0, 0x80, 0x800, 0x10000 })[length] or (code >= 0xd800 and code <= 0xdfff) or code > 0x10ffff then
     return nil
   end
   return length, code
 end
 
---- text as one line in which every character can be seen.
 ---@param text string
+---@param strange fun(code: integer): boolean whether it is written out
 ---@return string
-function M.visible(text)
+local function escaped(text, strange)
   if not text:find('[^\32-\126]') then
     return text
   end
@@ -81,11 +122,58 @@ function M.visible(text)
       i = i + 1
     else
       local char = text:sub(i, i + length - 1)
-      out[#out + 1] = is_hidden(code) and (short[char] or ('\\u{%04X}'):format(code)) or char
+      out[#out + 1] = strange(code) and (short[char] or ('\\u{%X}'):format(code)) or char
       i = i + length
     end
   end
   return table.concat(out)
+end
+
+--- text as one line in which every character can be seen for what it is: for
+--- commands, paths and whatever else is acted on. The server writes out the same
+--- characters, so what comes from it escaped stays as it is.
+---@param text string
+---@return string
+function M.visible(text)
+  return escaped(text, function(code)
+    return within(code, hidden) or within(code, misleading)
+  end)
+end
+
+--- text as one line that is only read, such as output and what somebody says: the
+--- letters of every script stay letters.
+---@param text string
+---@return string
+function M.readable(text)
+  return escaped(text, function(code)
+    return within(code, hidden)
+  end)
+end
+
+--- A word as bash would have to be given it.
+---@param word string
+---@return string
+function M.quoted(word)
+  return "'" .. word:gsub("'", "'\\''") .. "'"
+end
+
+--- The beginning and the end of a text of more than most bytes, with the number of
+--- those between them.
+---@param text string
+---@param most integer
+---@return string
+function M.bounded(text, most)
+  if #text <= most then
+    return text
+  end
+  local head, tail = math.floor(most / 2), #text - math.floor(most / 2) + 1
+  while head > 0 and text:byte(head + 1) >= 0x80 and text:byte(head + 1) < 0xc0 do
+    head = head - 1
+  end
+  while tail <= #text and text:byte(tail) >= 0x80 and text:byte(tail) < 0xc0 do
+    tail = tail + 1
+  end
+  return ('%s⟨%d bytes not shown⟩%s'):format(text:sub(1, head), tail - head - 1, text:sub(tail))
 end
 
 --- Cuts one line into rows of at most width cells; never fewer than one row.

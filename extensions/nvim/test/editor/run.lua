@@ -59,6 +59,7 @@ test('results, errors of the caller, and a program with arguments', function(c)
     ['unknown option shell'] = "require('confine').run('true', { shell = 'zsh' })",
     ['cwd must be a string'] = "require('confine').run('true', { cwd = 1 })",
     ['the command must be'] = "require('confine').run('')",
+    ['or a list of program and arguments'] = "require('confine').run({ 'sleep', 5 })",
   }) do
     local ok, problem = pcall(c.lua, c, code)
     check.eq(ok, false)
@@ -82,6 +83,23 @@ test('a yes in the window opens what was asked for, and nothing else', function(
   shows(c, 'n2', '[ok')
   check.eq(check.read(file), 'wide\n')
   os.remove(file)
+end)
+
+test('a list shows a command as its question does', function(c)
+  -- Kinds of characters: controls, spaces, what moves, joins, strikes or hides others, and plain ones.
+  local codes = vim.split('1 7F 9F A0 AD 334 338 34F 488 5BE 600 627 6DD 890 8E2 115F 1680 17B4 180B 1ABE 2000 200A 200B 200E 2028 202E 202F 205F '
+    .. '2060 2066 206F 20D2 20DD 20E3 20EA 2800 3000 3164 A670 E000 F8FF FB1D FDFC FE00 FE0F FE70 FEFF FFA0 FFF9 FFFC FFFD 10800 10A39 10FF0 110BD 13430 '
+    .. '13441 16AF0 16FE4 1BC9E 1BCA0 1D159 1D173 1E800 1EEF1 E0001 E0100 F0000 10FFFD E9 153 3B1 416 6F22 AC00 1F642', ' ')
+  local command = table.concat(vim.tbl_map(function(code)
+    return vim.fn.nr2char(tonumber(code, 16))
+  end, codes), '|')
+  c:run('odd', command, { permissions = 'danger-full-access', justification = 'to compare' })
+  c:armed()
+  local asked = c:lua("for _, event in ipairs(_G.events) do if event[1] == 'ConfineQuestion' then return event[2].question.command end end")
+  local listed = c:lua("return require('confine').runs()[1].command")
+  check.eq(vim.split(listed, '|', { plain = true }), vim.split(asked, '|', { plain = true }))
+  c:input('n')
+  c:result('odd')
 end)
 
 test('a no is a no', function(c)
@@ -192,7 +210,7 @@ test('what a command prints can do nothing in the output window', function(c)
   local text = shows(c, 'n1', '[ok')
   check.has(text, 'red\ttab\n')
   check.has(text, '\ndef\n')
-  check.has(text, '\\u{009B}x \\u{202E}y \\u{0000}z')
+  check.has(text, '\\u{9B}x \\u{202E}y \\u{0}z')
   check.has_not(text, '\27')
   check.eq(c:lua("local b = vim.fn.bufnr('^confine://n1$') return { vim.bo[b].filetype, vim.bo[b].modifiable, vim.bo[b].buftype, vim.bo[b].modeline }"), { '', false, 'nofile', false })
 end)

@@ -25,11 +25,12 @@ local views = {}
 local namespace = vim.api.nvim_create_namespace('confine.output')
 
 --- A line of output as it is shown: what follows the last carriage return, with
---- tabs as they are.
+--- tabs as they are. Whether a sign is drawn as a picture (U+FE0E, U+FE0F) is left
+--- to the terminal.
 ---@param line string
 local function shown(line)
-  line = line:gsub('\r+$', ''):gsub('^.*\r', '')
-  return table.concat(vim.tbl_map(text.visible, vim.split(line, '\t', { plain = true })), '\t')
+  line = line:gsub('\r+$', ''):gsub('^.*\r', ''):gsub('\239\184[\142\143]', '')
+  return table.concat(vim.tbl_map(text.readable, vim.split(line, '\t', { plain = true })), '\t')
 end
 
 ---@param view confine.OutputView

@@ -75,10 +75,13 @@ function M.rows(question, width, keys)
   local function label(line)
     ours(line, 'ConfineLabel')
   end
-  local function theirs(line, group)
-    for _, row in ipairs(text.rows(text.visible(line), width - vim.fn.strdisplaywidth(M.bar))) do
+  local function behind_bar(line, group)
+    for _, row in ipairs(text.rows(line, width - vim.fn.strdisplaywidth(M.bar))) do
       add(M.bar .. row, group)
     end
+  end
+  local function theirs(line, group)
+    behind_bar(text.visible(line), group)
   end
 
   ours(question.title, 'ConfineTitle')
@@ -102,7 +105,7 @@ function M.rows(question, width, keys)
   end
   if question.justification and question.justification ~= '' then
     label('Whoever asks says (not to be trusted):')
-    theirs(question.justification)
+    behind_bar(text.readable(question.justification))
   end
   if question.evidence and #question.evidence > 0 then
     label('What the sandbox refused before:')
@@ -112,7 +115,7 @@ function M.rows(question, width, keys)
   end
   if question.reason ~= '' then
     label('Asked because:')
-    theirs(question.reason)
+    behind_bar(text.readable(question.reason))
   end
   label(('In force without a yes: %s'):format(question.mode))
   for _, choice in ipairs(M.allowing(question, keys)) do
