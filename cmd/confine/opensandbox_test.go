@@ -146,6 +146,36 @@ func TestProgramRunsNothingHereInstead(t *testing.T) {
 	}
 }
 
+// TestProviderBesideAService: who names what confines here is not sent elsewhere, and
+// nothing runs here instead, whoever named it.
+func TestProviderBesideAService(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w)
+	remote := remoteSettings(s.URL(), s.Key())
+	for _, test := range []struct {
+		name, settings string
+		args           []string
+		ran            bool
+	}{
+		{"by a flag", remote, []string{"--provider", "landlock"}, false},
+		{"in the file", remote + "provider = \"bwrap\"\n", nil, false},
+		{"a flag takes it back", remote + "provider = \"bwrap\"\n", []string{"--provider", "auto"}, true},
+	} {
+		w.configure(t, test.settings)
+		before := len(s.Requests())
+		out, errs, status := output(t, w, append(append([]string{"run"}, test.args...), "echo ran")...)
+		sent := len(s.Requests()) > before
+		switch {
+		case test.ran && (status != 0 || !sent || out != "ran\n"):
+			t.Errorf("%s: status %d, sent %v: %s%s", test.name, status, sent, out, errs)
+		case !test.ran && (status != 125 || sent || out != "" || !strings.Contains(errs, "provider = ") || !strings.Contains(errs, `sandbox_backend = "none"`)):
+			t.Errorf("%s: status %d, sent %v: %s%s", test.name, status, sent, out, errs)
+		}
+	}
+	expectNothingLeft(t, s)
+}
+
 // TestKilledConfine: what a confine that was killed left at the service has an end of its
 // own, and the next one deletes it.
 func TestKilledConfine(t *testing.T) {

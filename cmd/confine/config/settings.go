@@ -53,13 +53,22 @@ func (s Settings) ConfinedBy() string {
 	return s.Provider
 }
 
-// conflict says why these settings cannot hold together; empty if they can.
-func (s Settings) conflict() string {
-	if s.Backend != sandbox.ProviderOpenSandbox || s.Mode.Confined() {
+// conflict says why these settings cannot hold together; empty if they can. Whoever
+// names what is on this machine must not find their command on another.
+func (s Settings) conflict(origins map[string]string) string {
+	if s.Backend != sandbox.ProviderOpenSandbox {
 		return ""
 	}
-	return fmt.Sprintf("%s = %q runs commands on this machine, and %s = %q wants them elsewhere: set a confined mode, or %s = \"none\"",
-		KeyMode, s.Mode, KeyBackend, s.Backend, KeyBackend)
+	var local, remedy string
+	switch {
+	case !s.Mode.Confined():
+		local, remedy = fmt.Sprintf("%s = %q (%s) runs commands on this machine", KeyMode, s.Mode, origins[KeyMode]), "set a confined mode"
+	case s.Provider != sandbox.ProviderAuto:
+		local, remedy = fmt.Sprintf("%s = %q (%s) confines commands on this machine", KeyProvider, s.Provider, origins[KeyProvider]), "leave "+KeyProvider+" out"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("%s, and %s = %q (%s) sends them elsewhere: %s, or set %s = \"none\"", local, KeyBackend, s.Backend, origins[KeyBackend], remedy, KeyBackend)
 }
 
 // Value is one effective setting, for people.
@@ -218,7 +227,7 @@ func compose(ordered, tightening []layer) *Snapshot {
 	}
 	s.Settings, s.Values = v.settings(), v.shown(origins)
 	if s.Refusal == "" {
-		s.Refusal = s.Settings.conflict()
+		s.Refusal = s.Settings.conflict(origins)
 	}
 	return s
 }
