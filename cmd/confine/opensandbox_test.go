@@ -78,6 +78,9 @@ func TestRunRemotely(t *testing.T) {
 	if out != "out\n" || errs != "err\n" || status != 3 {
 		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
 	}
+	if made := s.Ledger().Sandboxes; len(made) != 1 {
+		t.Errorf("%d sandboxes were made for one command", len(made))
+	}
 	ran := s.Ledger().With("echo out")
 	if len(ran) != 1 || ran[0].ExitCode != 3 || ran[0].Dir != w.work {
 		t.Errorf("ran: %+v", ran)

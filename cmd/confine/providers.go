@@ -130,8 +130,11 @@ func (p *providers) choose(s config.Settings, bwrap sandbox.Provider, wrapper lo
 	} else {
 		c.confined = &auto{embedded: known(c.known, embeddedName()), bwrap: known(c.known, sandbox.ProviderBwrap), preferBwrap: s.PreferBwrap}
 	}
-	if !p.o.brief {
+	switch {
+	case !p.o.brief:
 		c.report = reports(c.known, c.confined)
+	case remotely(s): // to try it costs a sandbox, and the one command shows as much
+		c.report = func(context.Context) []sandbox.Report { return nil }
 	}
 	c.skipped = skips(c.confined, skipped, p.o.log)
 	if s.RunUnconfined && !remotely(s) { // what is to run elsewhere does not run here instead

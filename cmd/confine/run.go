@@ -322,6 +322,8 @@ func advise(err error) error {
 		return withHint(err, "name another folder with --cwd DIR")
 	case data.Code == string(sandbox.ProgramNotFound), data.Code == string(sandbox.ProgramNotExecutable):
 		return withHint(err, "to have a shell run it, give the whole command as one word")
+	case data.Code == proto.FailureSettings:
+		return withHint(err, "run \"confine config\" to see the settings in force and where each comes from")
 	}
 	return withHint(err, "run \"confine doctor\" to see what this machine can enforce")
 }

@@ -42,7 +42,7 @@ type wiringOptions struct {
 	stdin       io.Reader      // see attached
 	output      *liveOutput    // see attached
 	keep        int            // bytes of each stream that a result holds; 0 is the server's default
-	brief       bool           // of the providers only the one in use is asked what it can do
+	brief       bool           // of the providers only the one in use is asked what it can do, and no remote one
 	spill       bool           // what a result leaves out goes to a file that lives as long as the server
 	log         *slog.Logger   // nil discards
 	trace       io.Writer      // gets every message; nil for none

@@ -93,7 +93,7 @@ var deeds = []deed{
 func chaos(t *testing.T, seed uint64, tally *tally) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	output := []string{opensandbox.OutputLines, opensandbox.OutputLines, opensandbox.OutputBytes}[random.IntN(3)]
-	b := newBench(t, osbtest.Options{PendingPolls: random.IntN(3), OwnPorts: random.IntN(2) == 0, Kill: 20 * time.Millisecond}, func(c *opensandbox.Config) {
+	b := newBench(t, osbtest.Options{PendingPolls: random.IntN(3), Kill: 20 * time.Millisecond}, func(c *opensandbox.Config) {
 		c.Output = output
 		c.Patience = 5 * time.Second
 		c.Renew = time.Duration(1+random.IntN(20)) * time.Millisecond

@@ -59,8 +59,16 @@ func TestChoices(t *testing.T) {
 // TestEndpoints: what a service says about where execd is counts only for its own host.
 func TestEndpoints(t *testing.T) {
 	for _, test := range []struct{ service, endpoint, want string }{
-		{"http://127.0.0.1:8080", "127.0.0.1:44772", "http://127.0.0.1:44772"},
-		{"http://127.0.0.1:8080", "localhost:1/a/b", "http://localhost:1/a/b"},
+		{"http://127.0.0.1:8080", "127.0.0.1:8080/v1/sandboxes/x/proxy/44772", "http://127.0.0.1:8080/v1/sandboxes/x/proxy/44772"},
+		{"http://127.0.0.1:8080", "localhost:8080/a/b", "http://127.0.0.1:8080/a/b"},
+		{"http://[::1]:8080", "127.0.0.2:8080/a", "http://[::1]:8080/a"},
+		{"http://localhost", "localhost:80/a", "http://localhost/a"},
+		{"https://localhost", "localhost:443/a", "https://localhost/a"},
+		{"http://127.0.0.1:8080", "127.0.0.1:44772", ""}, // another program of this machine
+		{"http://127.0.0.1:8080", "localhost/a", ""},
+		{"https://localhost", "localhost:80", ""},
+		{"http://127.0.0.1:8080", "host.test:8080", ""},
+		{"https://host.test:8080", "host.test:44772", "https://host.test:44772"}, // the service's machine
 		{"https://host.test/v1", "HOST.test/v1/sandboxes/x/proxy/44772", "https://HOST.test/v1/sandboxes/x/proxy/44772"},
 		{"https://[fd00::1]:8080", "[fd00::1]:9", "https://[fd00::1]:9"},
 		{"https://host.test", "evil.test:44772", ""},
@@ -96,9 +104,15 @@ func TestEndpoints(t *testing.T) {
 // TestShown: nothing of a service's text moves a cursor, names a key or fills a screen.
 func TestShown(t *testing.T) {
 	s := newService(Config{APIKey: "top-secret"})
-	s.hide("token-1")
-	got := s.shown("a\n\x1b[31mtop-secret\ttoken-1\u202e" + strings.Repeat("é", 1000))
+	for range 2 {
+		s.hide("token-1")
+		s.hide("token-1-more") // has another one in it
+	}
+	got := s.shown("a\n\x1b[31mtop-secret\ttoken-1-more\u202e" + strings.Repeat("é", 1000))
 	if want := `a \u001b[31m[key] [key]\u202eé`; !strings.HasPrefix(got, want) || len(got) > maxExcerpt+8 {
 		t.Errorf("got %q", got)
+	}
+	if len(s.secrets) != 3 {
+		t.Errorf("%d secrets are kept", len(s.secrets))
 	}
 }

@@ -144,11 +144,12 @@ func (l *lifecycle) endpoint(ctx context.Context, id string) (peer, *failure) {
 	}
 	base, fault := l.endpointURL(told.Endpoint)
 	if fault != "" {
-		return peer{}, &failure{status: http.StatusBadRequest, sent: true, text: "the service names an endpoint that is not used: " + fault}
+		return peer{}, &failure{sent: true, text: "the service names an endpoint that is not used: " + fault,
+			remedy: "have the service name its sandboxes by its own address (server.eip in its configuration), or set sandbox_url to the address that it names"}
 	}
 	for name, value := range told.Headers {
 		if !headerName.MatchString(name) || strings.ContainsAny(value, "\r\n\x00") || strings.EqualFold(name, keyHeader) {
-			return peer{}, &failure{status: http.StatusBadRequest, sent: true, text: "the service names a header for an endpoint that cannot be sent"}
+			return peer{}, &failure{sent: true, text: "the service names a header for an endpoint that cannot be sent", remedy: wrongService}
 		}
 	}
 	return peer{base, told.Headers}, nil
@@ -159,7 +160,9 @@ var (
 	endpointForm = regexp.MustCompile(`^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$`)
 )
 
-// endpointURL reads an endpoint, which has no scheme: it has that of the service.
+// endpointURL reads an endpoint, which has no scheme: it has that of the service. It is
+// at the service's host. On this machine that is not enough: behind a tunnel the service
+// is not here, and other ports are other programs that must not get its word for ours.
 func (l *lifecycle) endpointURL(text string) (base *url.URL, fault string) {
 	if !endpointForm.MatchString(text) || slices.Contains(strings.Split(text, "/"), "..") {
 		return nil, "it is not a host with a path: " + l.shown(text)
@@ -171,11 +174,25 @@ func (l *lifecycle) endpointURL(text string) (base *url.URL, fault string) {
 	if port, err := strconv.Atoi(base.Port()); base.Port() != "" && (err != nil || port < 1 || port > 65535) {
 		return nil, "it has no port that can be"
 	}
-	ours, theirs := l.at.base.Hostname(), base.Hostname()
-	if !strings.EqualFold(ours, theirs) && !(loopback(ours) && loopback(theirs)) {
-		return nil, fmt.Sprintf("its host %s is not that of sandbox_url", l.shown(theirs))
+	ours := l.at.base
+	switch {
+	case loopback(ours.Hostname()) && loopback(base.Hostname()):
+		if port(base) != port(ours) {
+			return nil, fmt.Sprintf("its port %s is not that of sandbox_url, and who listens there on this machine is not known", port(base))
+		}
+		base.Host = ours.Host // by whichever name
+	case !strings.EqualFold(ours.Hostname(), base.Hostname()):
+		return nil, fmt.Sprintf("its host %s is not that of sandbox_url", l.shown(base.Hostname()))
 	}
 	return base, ""
+}
+
+// port is that of an address, named or not.
+func port(u *url.URL) string {
+	if u.Port() == "" {
+		return map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Port()
 }
 
 // maxPages bounds how much of a list is read.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,7 +37,7 @@ type service struct {
 	fresh  *http.Client // a connection per call: whether it was sent is then known
 
 	mu      sync.Mutex // guards what follows
-	secrets []string   // what is never shown
+	secrets []string   // what is never shown; long ones first, as one can be in another
 }
 
 func newService(c Config) *service {
@@ -74,7 +75,12 @@ func (s *service) hide(secret string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.secrets = append(s.secrets, secret)
+	at, known := slices.BinarySearchFunc(s.secrets, secret, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
+	})
+	if !known {
+		s.secrets = slices.Insert(s.secrets, at, secret)
+	}
 }
 
 // shown is a text of the service as it may stand in an error: without secrets, on one
@@ -122,6 +128,7 @@ type failure struct {
 	sent   bool          // the call may have had its effect
 	wait   time.Duration // how long the service wants to be left alone
 	text   string
+	remedy string // what a person can do, if the status does not say
 }
 
 func (f *failure) Error() string { return f.text }
@@ -134,9 +141,13 @@ func (f *failure) passing() bool {
 	return f.status == 0 || f.status == http.StatusTooManyRequests || f.status >= 500
 }
 
+const wrongService = "check sandbox_url and sandbox_api"
+
 // remedies says what a person can do about a failure.
 func (f *failure) remedies() []string {
 	switch {
+	case f.remedy != "":
+		return []string{f.remedy}
 	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
 		return []string{"check sandbox_api_key"}
 	case f.status >= 300 && f.status < 400:
@@ -144,7 +155,7 @@ func (f *failure) remedies() []string {
 	case f.status == http.StatusBadRequest || f.status == http.StatusUnprocessableEntity:
 		return []string{"see what the service objects to: the image, the resources, the mounts, or that it cannot keep a sandbox off the network"}
 	case f.status == http.StatusNotFound:
-		return []string{"check sandbox_url and sandbox_api"}
+		return []string{wrongService}
 	case !f.sent:
 		return []string{"check that the service runs and that sandbox_url is right"}
 	}

@@ -92,8 +92,8 @@ func honest(t *testing.T, c opensandbox.Config, dir string) {
 // TestHonestService: the fake, when nothing fails.
 func TestHonestService(t *testing.T) {
 	for name, options := range map[string]osbtest.Options{
-		"one port":        {},
-		"own ports":       {OwnPorts: true, PendingPolls: 2},
+		"at once":         {},
+		"pending":         {PendingPolls: 2},
 		"held connection": {Grace: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {

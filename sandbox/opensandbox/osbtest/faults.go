@@ -235,7 +235,7 @@ var (
 	// HostileEndpoints are addresses that nothing may be sent to. «TRAP» stands for
 	// the host that is not to be trusted.
 	HostileEndpoints = []string{"", " ", "/", "?", "http://TRAP", "user:password@TRAP", "TRAP#", "TRAP?x=", "TRAP/../..", "//TRAP", `\\TRAP`,
-		"TRAP/a b", "TRAP\r\nX-Injected: 1", "file:///etc/passwd", "[::1", "127.0.0.1:99999", "127.0.0.1:-1", "TRAP/%zz"}
+		"TRAP/a b", "TRAP\r\nX-Injected: 1", "file:///etc/passwd", "[::1", "TRAP", "TRAP/box", "127.0.0.1:99999", "127.0.0.1:-1", "TRAP/%zz"}
 )
 
 // call is one request on its way.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -33,7 +32,6 @@ type box struct {
 	expires  time.Time // zero means never
 	metadata map[string]string
 	entry    []string
-	own      *httptest.Server // of OwnPorts
 }
 
 type volume struct {
@@ -196,17 +194,6 @@ func (s *Server) newBox(c creation, request string) (*box, error) {
 	if c.Timeout != nil {
 		b.expires = s.now().Add(time.Duration(*c.Timeout) * time.Second)
 	}
-	if s.options.OwnPorts {
-		own, err := listen(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			r2 := r.Clone(r.Context())
-			r2.URL.Path = "/box/" + b.id + r.URL.Path
-			s.execd.Config.Handler.ServeHTTP(w, r2)
-		}))
-		if err != nil {
-			return nil, err
-		}
-		b.own = own
-	}
 	s.boxes = append(s.boxes, b)
 	return b, nil
 }
@@ -326,11 +313,8 @@ func (s *Server) endpoint(w http.ResponseWriter, r *http.Request, b *box) {
 		return
 	}
 	address := strings.TrimPrefix(s.execd.URL, "http://") + "/box/" + b.id
-	switch {
-	case r.URL.Query().Get("use_server_proxy") == "true":
+	if r.URL.Query().Get("use_server_proxy") == "true" {
 		address = strings.TrimPrefix(s.lifecycle.URL, "http://") + "/v1/sandboxes/" + b.id + "/proxy/" + ExecdPort
-	case b.own != nil:
-		address = strings.TrimPrefix(b.own.URL, "http://")
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"endpoint": address, "headers": map[string]string{ExecTokenName: b.token}})
 }
@@ -348,7 +332,6 @@ func (s *Server) destroy(b *box, state string) {
 	b.state = state
 	s.ending++
 	s.change()
-	own := b.own
 	var mine []*command
 	for _, c := range s.commands {
 		if c.box == b {
@@ -375,9 +358,5 @@ func (s *Server) destroy(b *box, state string) {
 	s.ending--
 	s.change()
 	s.mu.Unlock()
-	if own != nil {
-		own.CloseClientConnections()
-		go own.Close() // it waits for calls, of which this may be one
-	}
 	_ = os.RemoveAll(filepath.Dir(b.root))
 }

@@ -328,7 +328,7 @@ func TestLifecycle(t *testing.T) {
 }
 
 func TestExpiry(t *testing.T) {
-	w := newWorld(t, osbtest.Options{OwnPorts: true})
+	w := newWorld(t, osbtest.Options{})
 	answer := w.command(t, map[string]any{"command": "echo up; sleep 1000"})
 	lines := bufio.NewReader(answer.Body)
 	w.until(t, lines, "up")

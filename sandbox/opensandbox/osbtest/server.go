@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -44,10 +43,6 @@ type Options struct {
 	Poll  time.Duration // how often output is looked for; 0 means 2 ms
 	Ping  time.Duration // between pings; 0 means 3 s
 	Kill  time.Duration // between TERM and KILL of an interrupted command; 0 means 3 s
-
-	// OwnPorts gives the execd of each sandbox a port of its own. Otherwise all
-	// share one and are told apart by a path in the endpoint.
-	OwnPorts bool
 
 	// HostFiles lets a working directory that is not in the sandbox's own folder be
 	// one of this machine, as if the sandbox had been given the host's files.
@@ -279,15 +274,4 @@ func readBody(r *http.Request) ([]byte, error) {
 // inside maps a path of a sandbox to its folder; it cannot lead out by dots.
 func (b *box) inside(name string) string {
 	return filepath.Join(b.root, filepath.Clean("/"+filepath.ToSlash(name)))
-}
-
-// listen is the address of an own port for a sandbox.
-func listen(handler http.Handler) (*httptest.Server, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}}
-	server.Start()
-	return server, nil
 }
