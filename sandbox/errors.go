@@ -23,12 +23,20 @@ type UnavailableError struct {
 	// and however busy it is. A failure that a command may have brought about, or
 	// that may pass, is none of that: it must never mean that the next one runs free.
 	Lacking bool
+
+	// Remote means that the service failed that commands are sent to. Nothing that
+	// could be installed here would help, and no wider mode.
+	Remote bool
 }
 
-// Error is the exact sentence that agents know, with the detail behind it. If
-// the command had begun it says so: of that the sentence alone would be untrue.
+// Error is the exact sentence that agents know, with the detail behind it, or of a
+// service one like it, since of that every part would be untrue. If the command had
+// begun it says so: the sentence alone does not.
 func (e *UnavailableError) Error() string {
 	msg := fmt.Sprintf("sandbox mode %q is requested but no sandbox backend is usable on this host; refusing to run the command unconfined. Install bubblewrap or run a Landlock-enforcing kernel (Linux), ensure sandbox-exec is usable (macOS) — Windows has no confinement backend yet — or switch the consumer to danger-full-access.", string(e.Mode))
+	if e.Remote {
+		msg = fmt.Sprintf("sandbox mode %q is requested but the remote sandbox of the settings is not usable; refusing to run the command on this machine instead.", string(e.Mode))
+	}
 	switch {
 	case e.Unsure:
 		msg += " Runner failure: whether the command began is not known, and what it did then stays done: " + e.Detail

@@ -24,6 +24,13 @@ func TestUnavailableError(t *testing.T) {
 	if want := unavailableSentence + " Runner failure: the command had begun, and what it did until then stays done: the init died"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
+	for _, e := range []UnavailableError{{}, {Started: true}, {Started: true, Unsure: true}} {
+		e.Mode, e.Detail, e.Remote = "read-only", "provider opensandbox: HTTP 503", true
+		got := e.Error()
+		if !strings.HasSuffix(got, e.Detail) || strings.Contains(got, "bubblewrap") || strings.Contains(got, "danger-full-access") || strings.Contains(got, "had begun") != (e.Started && !e.Unsure) {
+			t.Errorf("of a service: %q", got)
+		}
+	}
 	if UnavailableCode != "SANDBOX_UNAVAILABLE" {
 		t.Errorf("code %q", UnavailableCode)
 	}

@@ -263,6 +263,7 @@ func (a absent) Start(_ context.Context, spec sandbox.Spec) (sandbox.Process, er
 	return nil, &sandbox.UnavailableError{
 		Mode:     spec.Policy.Mode,
 		Lacking:  a.name != sandbox.ProviderOpenSandbox, // what is to run elsewhere does not run here instead
+		Remote:   a.name == sandbox.ProviderOpenSandbox,
 		Detail:   fmt.Sprintf("provider %s: %s", a.name, a.reason),
 		Remedies: []string{a.remedy, "run \"confine doctor\" to see what this machine can enforce"},
 	}

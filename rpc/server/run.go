@@ -130,7 +130,7 @@ func (c *client) hopeless(p plan) error {
 	if !tried || report.Usable {
 		return nil
 	}
-	err := &sandbox.UnavailableError{Mode: p.want.Mode, Detail: report.Reason, Remedies: report.Remedies}
+	err := &sandbox.UnavailableError{Mode: p.want.Mode, Detail: report.Reason, Remedies: report.Remedies, Remote: p.settings.Elsewhere}
 	c.noteFailure(err)
 	return err
 }

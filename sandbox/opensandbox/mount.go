@@ -24,9 +24,8 @@ func (p *Provider) mounts(policy sandbox.Policy) ([]volume, error) {
 	for _, root := range policy.Roots {
 		for _, hidden := range policy.Unreadable {
 			if sandbox.Within(hidden, root.Path) {
-				return nil, &sandbox.UnavailableError{Mode: policy.Mode,
-					Detail:   fmt.Sprintf("provider opensandbox: %q is hidden from commands and lies in the workspace, which a service can mount as a whole only", hidden),
-					Remedies: []string{`set sandbox_workspace = "upload", which leaves it out`}}
+				return nil, unusable(policy, fmt.Sprintf("%q is hidden from commands and lies in the workspace, which a service can mount as a whole only", hidden),
+					`set sandbox_workspace = "upload", which leaves it out`)
 			}
 		}
 		readOnly[root.Path] = policy.Mode != sandbox.WorkspaceWrite
@@ -37,9 +36,8 @@ func (p *Provider) mounts(policy sandbox.Policy) ([]volume, error) {
 		}
 	}
 	if len(readOnly) > maxVolumes {
-		return nil, &sandbox.UnavailableError{Mode: policy.Mode,
-			Detail:   fmt.Sprintf("provider opensandbox: the workspace has %d files and folders that must stay as they are, and a service is given %d mounts at most", len(readOnly), maxVolumes),
-			Remedies: []string{`set sandbox_workspace = "upload", or open a smaller folder`}}
+		return nil, unusable(policy, fmt.Sprintf("the workspace has %d files and folders that must stay as they are, and a service is given %d mounts at most", len(readOnly), maxVolumes),
+			`set sandbox_workspace = "upload", or open a smaller folder`)
 	}
 	paths := make([]string, 0, len(readOnly))
 	for path := range readOnly {

@@ -160,5 +160,7 @@ func (p *Provider) endOfCall(r *run, answer oneCall, f *failure) (verdict, strin
 	if !f.sent || f.status >= 300 && f.status < 500 { // else it may have run: no remedy has it run twice
 		remedies = append(f.remedies(), seeDoctor)
 	}
-	return verdict{}, "", &sandbox.UnavailableError{Mode: r.spec.Policy.Mode, Started: f.sent, Unsure: f.sent, Detail: "provider opensandbox: " + f.text, Remedies: remedies}
+	err := unusable(r.spec.Policy, f.text, remedies...)
+	err.Started, err.Unsure = f.sent, f.sent
+	return verdict{}, "", err
 }

@@ -137,7 +137,7 @@ func (p *Provider) tryCalls(ctx context.Context, add func(string, *failure) bool
 // detail and remediesOf are what an error of this package says.
 func detail(err error) string {
 	if failed, ok := errors.AsType[*sandbox.UnavailableError](err); ok {
-		return strings.TrimPrefix(failed.Detail, "provider opensandbox: ")
+		return strings.TrimPrefix(failed.Detail, prefix)
 	}
 	return err.Error()
 }

@@ -85,6 +85,14 @@ func (p *Provider) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Proces
 	return process, nil
 }
 
+// prefix names the provider in each of its errors.
+const prefix = "provider " + sandbox.ProviderOpenSandbox + ": "
+
+// unusable is the error for a command that the service did not run. detail is one line.
+func unusable(policy sandbox.Policy, detail string, remedies ...string) *sandbox.UnavailableError {
+	return &sandbox.UnavailableError{Mode: policy.Mode, Remote: true, Detail: prefix + detail, Remedies: remedies}
+}
+
 // enter adds to those that Close waits for; false if it was called.
 func (p *Provider) enter() bool {
 	p.mu.Lock()

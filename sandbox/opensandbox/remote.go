@@ -96,7 +96,7 @@ func (p *Provider) remote(ctx context.Context, spec sandbox.Spec) (*remote, erro
 	case err != nil && s.ctx.Err() != nil && ctx.Err() == nil:
 		return nil, errClosed
 	case isLost:
-		return nil, &sandbox.UnavailableError{Mode: spec.Policy.Mode, Detail: "provider opensandbox: " + lost.how, Remedies: []string{"run the command again: it gets a new sandbox, without what was in the old one"}}
+		return nil, unusable(spec.Policy, lost.how, "run the command again: it gets a new sandbox, without what was in the old one")
 	}
 	return r, err
 }
@@ -174,7 +174,7 @@ func (p *Provider) make(ctx context.Context, spec sandbox.Spec, volumes []volume
 		if ctx.Err() != nil && context.Cause(ctx) == context.Canceled {
 			return ctx.Err()
 		}
-		return &sandbox.UnavailableError{Mode: spec.Policy.Mode, Detail: fmt.Sprintf("provider opensandbox: %s: %s", doing, f.text), Remedies: append(f.remedies(), seeDoctor)}
+		return unusable(spec.Policy, doing+": "+f.text, append(f.remedies(), seeDoctor)...)
 	}
 	pack, err := p.pack(ctx, spec.Policy)
 	if err != nil {
@@ -183,7 +183,7 @@ func (p *Provider) make(ctx context.Context, spec sandbox.Spec, volumes []volume
 	p.sweep()
 	token := strings.ToLower(rand.Text())
 	if err := p.journal.begun(token); err != nil {
-		return nil, &sandbox.UnavailableError{Mode: spec.Policy.Mode, Detail: fmt.Sprintf("provider opensandbox: noting a new sandbox, so that it is deleted whatever happens: %v", err), Remedies: []string{"make confine's state folder writable"}}
+		return nil, unusable(spec.Policy, fmt.Sprintf("noting a new sandbox, so that it is deleted whatever happens: %v", err), "make confine's state folder writable")
 	}
 	asked := time.Now()
 	made, f := p.lifecycle.create(ctx, p.creation(token, spec.Policy, volumes))

@@ -126,5 +126,7 @@ func (r *run) finish(v verdict, missing string, err error) {
 
 // fault is the error for a command that began and of which the end is not known.
 func (r *run) fault(format string, args ...any) error {
-	return &sandbox.UnavailableError{Mode: r.spec.Policy.Mode, Started: true, Detail: "provider opensandbox: " + fmt.Sprintf(format, args...), Remedies: []string{seeDoctor}}
+	err := unusable(r.spec.Policy, fmt.Sprintf(format, args...), seeDoctor)
+	err.Started = true
+	return err
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,7 +12,6 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -122,46 +120,6 @@ type call struct {
 	patience     time.Duration // how long the answer is waited for; 0 is Config.Patience
 }
 
-// failure is a call that was not answered as it should be. Its text holds no secret.
-type failure struct {
-	status int           // 0: there was no answer that could be read
-	sent   bool          // the call may have had its effect
-	wait   time.Duration // how long the service wants to be left alone
-	text   string
-	remedy string // what a person can do, if the status does not say
-}
-
-func (f *failure) Error() string { return f.text }
-
-// lost reports whether the service says that there is no such thing.
-func (f *failure) lost() bool { return f.status == http.StatusNotFound || f.status == http.StatusGone }
-
-// passing reports whether another try may go better.
-func (f *failure) passing() bool {
-	return f.status == 0 || f.status == http.StatusTooManyRequests || f.status >= 500
-}
-
-const wrongService = "check sandbox_url and sandbox_api"
-
-// remedies says what a person can do about a failure.
-func (f *failure) remedies() []string {
-	switch {
-	case f.remedy != "":
-		return []string{f.remedy}
-	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
-		return []string{"check sandbox_api_key"}
-	case f.status >= 300 && f.status < 400:
-		return []string{"set sandbox_url to the address that the service has"}
-	case f.status == http.StatusBadRequest || f.status == http.StatusUnprocessableEntity:
-		return []string{"see what the service objects to: the image, the resources, the mounts, or that it cannot keep a sandbox off the network"}
-	case f.status == http.StatusNotFound:
-		return []string{wrongService}
-	case !f.sent:
-		return []string{"check that the service runs and that sandbox_url is right"}
-	}
-	return []string{"try again"}
-}
-
 // open sends a request and returns its answer if it is a success. The body must be
 // closed.
 func (s *service) open(ctx context.Context, client *http.Client, p peer, c call) (*http.Response, *failure) {
@@ -190,50 +148,13 @@ func (s *service) open(ctx context.Context, client *http.Client, p peer, c call)
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, &failure{sent: sent.Load(), text: fmt.Sprintf("%s %s at %s: %s", c.method, c.path, p.base.Host, s.shown(reason(ctx, err)))}
+		return nil, &failure{sent: sent.Load(), text: fmt.Sprintf("%s %s at %s: %s", c.method, c.path, p.base.Host, s.shown(reason(ctx, err))), remedy: remedyOf(err)}
 	}
 	if response.StatusCode/100 == 2 {
 		return response, nil
 	}
 	defer response.Body.Close()
 	return nil, s.refused(ctx, p, c, response)
-}
-
-// reason is why there was no answer.
-func reason(ctx context.Context, err error) string {
-	if errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return "no answer in time"
-	}
-	if inner, ok := errors.AsType[*url.Error](err); ok {
-		err = inner.Err
-	}
-	return err.Error()
-}
-
-// refused is what an answer that is no success says.
-func (s *service) refused(ctx context.Context, p peer, c call, response *http.Response) *failure {
-	f := &failure{status: response.StatusCode, sent: true, wait: retryAfter(response.Header.Get("Retry-After"))}
-	// The excerpt is cut after secrets were taken out, so that none is cut in two.
-	stop := context.AfterFunc(ctx, func() { response.Body.Close() })
-	defer stop()
-	excerpt, _ := io.ReadAll(io.LimitReader(response.Body, 16<<10)) // what has come is enough
-	said := s.shown(string(excerpt))
-	switch {
-	case f.status >= 300 && f.status < 400:
-		said = "it leads elsewhere, which is not followed"
-	case said == "":
-		said = "it says nothing more"
-	}
-	f.text = fmt.Sprintf("%s %s at %s was answered with HTTP %d: %s", c.method, c.path, p.base.Host, f.status, said)
-	return f
-}
-
-// retryAfter reads the header of that name; 0 if it says nothing.
-func retryAfter(text string) time.Duration {
-	if seconds, err := strconv.Atoi(text); err == nil && seconds > 0 {
-		return time.Duration(min(seconds, 3600)) * time.Second
-	}
-	return 0
 }
 
 // ask makes one call that is answered at once, and reads the answer into v, which may
@@ -249,11 +170,12 @@ func (s *service) ask(ctx context.Context, client *http.Client, p peer, c call, 
 	bad := func(why string) *failure {
 		return &failure{sent: true, text: fmt.Sprintf("%s %s at %s: the answer cannot be used: %s", c.method, c.path, p.base.Host, why)}
 	}
+	strange := func(why string) *failure { f := bad(why); f.remedy = wrongService; return f }
 	if c.want != 0 && response.StatusCode != c.want {
-		return bad(fmt.Sprintf("its status is %d and not %d", response.StatusCode, c.want))
+		return strange(fmt.Sprintf("its status is %d and not %d", response.StatusCode, c.want))
 	}
 	if strings.HasPrefix(response.Header.Get("Content-Type"), "text/html") {
-		return bad("it is a page, as of something on the way to the service") // and says nothing of what was done
+		return strange("it is a page, as of something on the way to the service") // and says nothing of what was done
 	}
 	if v == nil {
 		return nil // that it was done is all there is to know
@@ -266,7 +188,7 @@ func (s *service) ask(ctx context.Context, client *http.Client, p peer, c call, 
 		return bad("it is too long")
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return bad("it is not what was asked for: " + s.shown(string(data)))
+		return strange("it is not what was asked for: " + s.shown(string(data)))
 	}
 	return nil
 }

@@ -78,17 +78,17 @@ func (p *Provider) notBegun(rem *remote, spec sandbox.Spec, f *failure) error {
 	if f.sent && f.status != http.StatusBadRequest {
 		return p.unsure(rem, spec, f.text)
 	}
-	detail := "provider opensandbox: starting the command: " + f.text
+	detail := "starting the command: " + f.text
 	if !rem.alive() {
 		<-rem.gone
 		rem.told.Store(true)
-		detail = "provider opensandbox: " + rem.ending()
+		detail = rem.ending()
 	} else if _, gone := p.lifecycle.get(rem.ctx, rem.id); gone != nil && gone.lost() {
 		rem.told.Store(true)
 		rem.end("the service has no such sandbox any more", false)
-		detail = "provider opensandbox: " + rem.ending()
+		detail = rem.ending()
 	}
-	return &sandbox.UnavailableError{Mode: spec.Policy.Mode, Detail: detail, Remedies: append(f.remedies(), seeDoctor)}
+	return unusable(spec.Policy, detail, append(f.remedies(), seeDoctor)...)
 }
 
 // unsure is the error for a start of which nobody knows whether it was one. Whatever
@@ -96,7 +96,9 @@ func (p *Provider) notBegun(rem *remote, spec sandbox.Spec, f *failure) error {
 func (p *Provider) unsure(rem *remote, spec sandbox.Spec, why string) error {
 	rem.told.Store(true)
 	rem.end("what began there could not be told apart", false)
-	return &sandbox.UnavailableError{Mode: spec.Policy.Mode, Started: true, Unsure: true, Detail: "provider opensandbox: " + why + "; " + rem.ending(), Remedies: []string{seeDoctor}}
+	err := unusable(spec.Policy, why+"; "+rem.ending(), seeDoctor)
+	err.Started, err.Unsure = true, true
+	return err
 }
 
 // folderThere reports whether a folder is in the sandbox, as far as can be told: a

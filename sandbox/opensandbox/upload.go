@@ -53,9 +53,8 @@ func (p *Provider) pack(ctx context.Context, policy sandbox.Policy) (*pack, erro
 			return nil
 		})
 		if large, ok := errors.AsType[*tooMuch](err); ok {
-			return nil, &sandbox.UnavailableError{Mode: policy.Mode,
-				Detail:   fmt.Sprintf("provider opensandbox: the workspace %q has %s to upload", top, large.what),
-				Remedies: []string{"leave out what commands do not need with sandbox_upload_skip", "raise sandbox_upload_size", `set sandbox_workspace = "none"`}}
+			return nil, unusable(policy, fmt.Sprintf("the workspace %q has %s to upload", top, large.what),
+				"leave out what commands do not need with sandbox_upload_skip", "raise sandbox_upload_size", `set sandbox_workspace = "none"`)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("looking at what is to be uploaded of %q: %w", top, err)
