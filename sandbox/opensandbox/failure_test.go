@@ -36,7 +36,7 @@ func TestRemedies(t *testing.T) {
 		"no such call":          {plain(answer(404, "application/json", "{}")), "sandbox_url and sandbox_api"},
 		"no room":               {plain(answer(429, "application/json", "{}")), "room for no more"},
 		"it failed":             {plain(answer(500, "application/json", "{}")), "try again"},
-		"elsewhere":             {plain(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x", 307) }), "the address that the service has"},
+		"elsewhere":             {plain(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x", http.StatusTemporaryRedirect) }), "the address that the service has"},
 		"a page":                {plain(answer(200, "text/html", "<html>")), "sandbox_url and sandbox_api"},
 		"another kind of thing": {plain(answer(200, "application/json", "[]")), "sandbox_url and sandbox_api"},
 		"a port of ours":        {plain(answer(200, "application/json", `{"endpoint":"127.0.0.1:1/box"}`)), "server.eip"},
