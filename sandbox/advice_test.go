@@ -97,6 +97,7 @@ func TestAdvise(t *testing.T) {
 		{"protected in the workspace, read-only", ro, nil, files("write", "EROFS", "/home/me/ws/.git/config"), write("/home/me/ws/.git/config"), []Mode{full}},
 		{"inside and outside, read-only", ro, nil, files("write", "EROFS", "/home/me/ws/file", "/etc/hosts"), write("/etc/hosts", "/home/me/ws/file"), []Mode{full}},
 		{"inside and network, read-only", ro, nil, append(files("write", "EROFS", "/home/me/ws/file"), connect), &Additional{Write: []string{"/home/me/ws/file"}, Network: true}, []Mode{full}},
+		{"a namespace", ro, nil, files("unshare", "EPERM", "/proc/self/ns/user"), nil, []Mode{full}},
 		{"network", ro, nil, []Denial{connect, resolve}, &Additional{Network: true}, []Mode{full}},
 		{"a connection to nobody knows where", ro, nil, []Denial{{Op: "connect"}}, &Additional{Network: true}, []Mode{full}},
 		{"network that is granted already", ws, func(p *Policy) { p.Network = true }, []Denial{connect}, nil, []Mode{full}},

@@ -132,6 +132,9 @@ type DenialContext struct {
 	Signal   string   // a command that was killed says nothing about denials
 	Writable []string // absolute places that the command could write besides the roots and /tmp
 
+	// Namespaces says that this host lets this process make namespaces, because it did.
+	Namespaces bool
+
 	// Refusal is the one error with which the sandbox refuses everything, where it is
 	// one that decides by names and gives commands no /tmp of their own; else empty.
 	Refusal string
@@ -145,7 +148,7 @@ type DenialContext struct {
 //   - the policy does not allow what it speaks of (a path below a protected one
 //     or outside all writable places, or the network), and
 //   - this process itself could do it: the parent folder exists, permissions
-//     and the file system's own state allow it.
+//     and the file system's own state allow it; it makes namespaces itself.
 //
 // The host's files are looked at by lstat, readlink, statfs and access only,
 // never opened.

@@ -8,7 +8,7 @@ var anchors = []string{
 	"ission denied", "is denied", "AccessDenied", "t permitted", "only file system",
 	"resource busy", "unreachable", "ENETUNREACH", "ion refused", "ECONNREFUSED",
 	"name resolution", "failure resolving", "resolve host", "EAI_AGAIN", "onnect to server",
-	"writable by group",
+	"writable by group", "create new namespace", "usable sandbox",
 }
 
 // anchorLength is the length of the part that nextAnchor looks for first.

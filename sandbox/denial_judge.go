@@ -89,6 +89,9 @@ func (j *judge) judge(m message) (Denial, bool) {
 	if m.address != "" {
 		return j.judgeAddress(m)
 	}
+	if m.op == opUnshare {
+		return Denial{Op: m.op, Path: userNamespace, Errno: m.errno, Exe: m.exe}, j.ctx.Namespaces
+	}
 	for _, n := range m.names {
 		target, ok := j.locate(n, m.op != opRemove && m.op != opRename)
 		if !ok {

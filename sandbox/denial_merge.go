@@ -50,9 +50,9 @@ func Matter(denials []Denial) bool {
 }
 
 // onlySaid reports whether no observer sees an operation. A mode is refused with this
-// error by the filter alone, for its set-id bits.
+// error by the filter alone, for its set-id bits, and so is every new namespace.
 func onlySaid(d Denial) bool {
-	return d.Op == opRead || d.Op == opExec || d.Op == opChmod && d.Errno == "EPERM"
+	return d.Op == opUnshare || d.Op == opRead || d.Op == opExec || d.Op == opChmod && d.Errno == "EPERM"
 }
 
 // covered reports whether one of others is of the same place: programs word

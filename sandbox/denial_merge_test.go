@@ -26,6 +26,8 @@ func TestMergeDenials(t *testing.T) {
 		"but of reading they do":    {said: []Denial{said(opRead, "/a"), said(opExec, "/b")}, state: ObservedFully, want: []Denial{said(opRead, "/a"), said(opExec, "/b")}, matter: true},
 		"and of what a filter refuses": {said: []Denial{{Op: opChmod, Path: "/a", Errno: "EPERM", Evidence: Stderr, Count: 1}, {Op: opChmod, Path: "/b", Errno: "EROFS", Evidence: Stderr, Count: 1}}, state: ObservedFully,
 			want: []Denial{{Op: opChmod, Path: "/a", Errno: "EPERM", Evidence: Stderr, Count: 1}}, matter: true},
+		"nor sees new namespaces": {said: []Denial{{Op: opUnshare, Path: userNamespace, Errno: "EPERM", Evidence: Stderr, Count: 1}}, state: ObservedFully,
+			want: []Denial{{Op: opUnshare, Path: userNamespace, Errno: "EPERM", Evidence: Stderr, Count: 1}}, matter: true},
 		"or if somebody was absent": {seen: []Denial{seen(opCreate, "/a")}, said: []Denial{said(opWrite, "/a"), said(opWrite, "/b")}, state: ObservedPartly,
 			want: []Denial{seen(opCreate, "/a"), said(opWrite, "/b")}, matter: true},
 		"nobody looked":                             {said: []Denial{said(opWrite, "/a")}, state: NotObserved, want: []Denial{said(opWrite, "/a")}, matter: true},

@@ -43,7 +43,9 @@ var phrases = []struct{ text, errno string }{
 	{"read-only file system", "EROFS"},
 	{"permission denied", "EACCES"},
 	{"operation not permitted", "EPERM"},
-	{"writable by group", "EPERM"}, // git, of the set-gid bit of its folders
+	{"writable by group", "EPERM"},                      // git, of the set-gid bit of its folders
+	{"no permissions to create new namespace", "EPERM"}, // bubblewrap
+	{noSandbox, "EPERM"},
 	{"device or resource busy", "EBUSY"},
 	{"resource busy or locked", "EBUSY"},
 	{"network is unreachable", "ENETUNREACH"},
@@ -86,6 +88,10 @@ func parseMessage(line, context string) (m message, ok bool) {
 		return message{}, false
 	}
 	m = message{errno: errno, exe: lineProgram(line[:begin])}
+	if errno == "EPERM" && refusesNamespace(line) {
+		m.exe, m.op, m.names = lineProgram(line), opUnshare, []name{{userNamespace, true}}
+		return m, true
+	}
 	switch errno {
 	case noRoute, noName:
 		m.errno = ""

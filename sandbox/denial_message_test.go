@@ -57,6 +57,16 @@ var messages = []struct {
 	{"W: chown to _apt:root of directory /o/partial failed - SetupAPTPartialDirectory (30: Read-only file system)", "chown", "EROFS", "", "/o/partial", ""},
 	{"myprog: /o/x: Read-only file system", "", "EROFS", "myprog", "?/o/x", ""},
 	{"myprog: some text: Read-only file system", "", "", "", "", ""},
+	// namespaces
+	{"unshare: unshare failed: Operation not permitted", "unshare", "EPERM", "unshare", "/proc/self/ns/user", ""},
+	{"nsenter: reassociate to namespace 'ns/user' failed: Operation not permitted", "unshare", "EPERM", "nsenter", "/proc/self/ns/user", ""},
+	{"bwrap: No permissions to create new namespace, likely because the kernel does not allow non-privileged user namespaces. See <https://deb.li/bubblewrap>.", "unshare", "EPERM", "bwrap", "/proc/self/ns/user", ""},
+	{"Error during unshare(CLONE_NEWUSER): Operation not permitted", "unshare", "EPERM", "", "/proc/self/ns/user", ""},
+	{"[rootlesskit:parent] error: failed to start the child: fork/exec /proc/self/exe: operation not permitted", "unshare", "EPERM", "", "/proc/self/ns/user", ""},
+	{"[3:3:1201/124843.218370:ERROR:content/browser/zygote_host/zygote_host_impl_linux.cc:130] No usable sandbox! If you are running on Ubuntu 23.10+, see https://example.org/x.md.", "unshare", "EPERM", "", "/proc/self/ns/user", ""},
+	{"error: cloning builder process: Operation not permitted", "unshare", "EPERM", "", "/proc/self/ns/user", ""},
+	{"rm: cannot remove 'namespace': Operation not permitted", "remove", "EPERM", "rm", "namespace", ""},
+	{"chmod: changing permissions of 'src/namespace.c': Operation not permitted", "chmod", "EPERM", "chmod", "src/namespace.c", ""},
 	// git
 	{"error: could not lock config file /o/.gitconfig: Read-only file system", "write", "EROFS", "", "/o/.gitconfig", ""},
 	{"error: could not lock config file .git/config: Read-only file system", "write", "EROFS", "", "?.git/config", ""},

@@ -78,6 +78,9 @@ func scanned(text string) *DenialScanner {
 	return s
 }
 
+// makesNamespaces is a host that lets confine make namespaces.
+func makesNamespaces(c *DenialContext) { c.Namespaces = true }
+
 // seatbelt makes the context of a run that Seatbelt confined.
 func seatbelt(c *DenialContext) { c.Refusal = "EPERM" }
 
@@ -123,6 +126,11 @@ func TestDenials(t *testing.T) {
 		{"below a cover that is gone", WorkspaceWrite, "bash: line 1: .confine/settings.json: Read-only file system", nil, "create @WS@/.confine/settings.json EROFS x1"},
 		{"busy for another reason", WorkspaceWrite, "rm: cannot remove 'mine': Device or resource busy", nil, ""},
 		{"busy outside", WorkspaceWrite, "rm: cannot remove '@OUT@/dir': Device or resource busy", nil, ""},
+
+		{"a new namespace", WorkspaceWrite, "unshare: unshare failed: Operation not permitted", makesNamespaces, "unshare /proc/self/ns/user EPERM x1"},
+		{"where the host allows none", WorkspaceWrite, "unshare: unshare failed: Operation not permitted", nil, ""},
+		{"a browser's sandbox", ReadOnly, "[3:3:1/1.2:ERROR:a.cc(1)] No usable sandbox! Use --no-sandbox.", makesNamespaces, "unshare /proc/self/ns/user EPERM x1"},
+		{"told twice", ReadOnly, "unshare: unshare failed: Operation not permitted\nbwrap: No permissions to create new namespace, see x.\n", makesNamespaces, "unshare /proc/self/ns/user EPERM x2"},
 
 		{"text alone", WorkspaceWrite, "Read-only file system", nil, ""},
 		{"text alone, with a program", WorkspaceWrite, "make: Permission denied", nil, ""},

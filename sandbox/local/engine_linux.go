@@ -296,7 +296,7 @@ func (e *Engine) launch(spec sandbox.Spec, program resolved, l *Launch, s *sessi
 	}
 	r := newRun(spec, l.Facts, sandbox.CaptureOptions{Quota: &e.quota})
 	r.leader = leader
-	r.writable = l.Writable
+	r.writable, r.namespaces = l.Writable, l.Namespaces
 	r.unobserved = e.kernel.unobservable
 	if l.guarded != nil {
 		r.guarded = l.guarded

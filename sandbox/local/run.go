@@ -46,6 +46,7 @@ type run struct {
 	captures   map[sandbox.Stream]*sandbox.Capture
 	scanner    *sandbox.DenialScanner // nil if nothing is confined
 	writable   []string               // for the scanner
+	namespaces bool                   // for the scanner, too
 	refusal    string                 // error of what is refused; empty: see sandbox.DenialContext
 	observed   watched                // nil if nobody watches
 	unobserved string                 // why nobody can
@@ -281,7 +282,7 @@ func (r *run) denials(end ending, known bool) (made []string) {
 		return made
 	}
 	said := r.scanner.Denials(sandbox.DenialContext{Policy: r.spec.Policy, Dir: r.spec.Dir,
-		ExitCode: end.code, Signal: r.result.Signal, Writable: r.writable, Refusal: r.refusal})
+		ExitCode: end.code, Signal: r.result.Signal, Writable: r.writable, Namespaces: r.namespaces, Refusal: r.refusal})
 	r.result.Denials = sandbox.MergeDenials(seen, said, r.result.Observation, sandbox.Circumstances{
 		Housekeeping: sandbox.HousekeepingOf(r.spec.Env),
 		Mentioned:    func(path string) bool { return r.scanner.Mentions(path, r.spec.Dir) },

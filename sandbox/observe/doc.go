@@ -16,7 +16,7 @@
 //
 // What is not seen: calls on open descriptors, such as fchmod; datagrams that
 // sendmsg sends to an address; what the static filter of the sandbox refuses,
-// such as new namespaces, set-id bits (for which messages count as evidence, see
+// such as new namespaces and set-id bits (for both messages count as evidence, see
 // sandbox.MergeDenials) and, where there are no namespaces, sockets of the internet.
 // Reading is not watched.
 package observe

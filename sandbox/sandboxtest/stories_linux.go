@@ -37,6 +37,7 @@ var stories = []story{
 	{"protected paths stay as they are", protectedPaths},
 	{"caches of the host stay as they are", hostCaches},
 	{"a terminal is the command's own", ownTerminals},
+	{"a namespace that is refused is told of", newNamespaces},
 }
 
 // shell runs a command of bash and returns how it ended.
@@ -100,6 +101,21 @@ func factsFit(t *testing.T, w *place) {
 		}
 		if (levelOf(f) == withoutNamespaces) != w.world.bare {
 			t.Errorf("%s: layers %v", mode, f.Layers)
+		}
+	}
+}
+
+// newNamespaces: where confine itself makes namespaces, it is the sandbox that refuses
+// them to a command; elsewhere it is the host, too.
+func newNamespaces(t *testing.T, w *place) {
+	var want []sandbox.Denial
+	if w.level(t) == withNamespaces && !w.alone {
+		want = []sandbox.Denial{{Op: "unshare", Path: "/proc/self/ns/user", Errno: "EPERM", Exe: "unshare", Evidence: sandbox.Stderr, Count: 1}}
+	}
+	for _, mode := range bothModes {
+		result, output := w.shell(t, mode, "namespaces", "unshare --user true")
+		if result.ExitCode == 0 || !slices.Equal(result.Denials, want) || result.Denied != (want != nil) {
+			t.Errorf("%s: exit code %d, output %q, denials %+v, want %+v", mode, result.ExitCode, output, result.Denials, want)
 		}
 	}
 }
