@@ -177,7 +177,7 @@ local subcommands = {
     require('confine.client').here():restart()
   end,
   answer = function()
-    if not require('confine.ui.float').focus() then
+    if not require('confine.questions').focus() then
       say('no question waits')
     end
   end,

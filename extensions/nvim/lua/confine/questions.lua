@@ -15,6 +15,7 @@ local event = require('confine.event')
 ---@class confine.View
 ---@field show fun(asked: confine.Asked)
 ---@field close fun(asked: confine.Asked)
+---@field focus fun() puts what it shows in front of the person
 
 ---@type confine.Asked[] the first is the one that is shown
 local waiting = {}
@@ -39,6 +40,16 @@ end
 ---@return confine.Asked?
 function M.current()
   return waiting[1]
+end
+
+--- Puts the question that is shown in front of the person.
+---@return boolean there is one
+function M.focus()
+  if not shown_in then
+    return false
+  end
+  shown_in.focus()
+  return true
 end
 
 --- The option of a kind, if there is exactly one.

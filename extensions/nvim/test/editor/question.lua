@@ -102,6 +102,37 @@ test('the focus is not taken in other modes', function(c)
   end
 end)
 
+test('taking the focus leaves what was typed for something else', function(c)
+  c:lua("require('confine.ui.guard').quiet = 1e9")
+  ask(c, 'ahead')
+  c:question()
+  -- Neovim waits here for messages, and reads no key meanwhile.
+  c:lua([[
+    vim.api.nvim_input('imy text<Esc>')
+    require('confine.ui.guard').quiet = 0
+    vim.wait(200, function() return _G.question().current end, 10)
+  ]])
+  c:armed()
+  check.eq(c:lua("return vim.fn.getbufline(1, 1, '$')"), { 'my text' })
+  c:input('n')
+  check.eq(outcome(c, 'ahead'), refused)
+end)
+
+test(':Confine answer by a mapping leads out of insert mode and terminals', function(c)
+  c:lua("require('confine.ui.guard').quiet = 0 vim.keymap.set({ 'i', 't' }, '<F7>', '<Cmd>Confine answer<CR>')")
+  for i, keys in ipairs({ 'i', ':terminal<CR>i' }) do
+    local name = 'mapped' .. i
+    c:input(keys)
+    c:settle()
+    ask(c, name)
+    check.eq(c:question().current, false)
+    c:input('<F7>')
+    check.eq(c:armed().current, true, keys)
+    c:input('n')
+    check.eq(outcome(c, name), refused)
+  end
+end)
+
 test('what completes a command that was begun is no answer', function(c)
   c:lua("require('confine.ui.guard').quiet = 0")
   for i, keys in ipairs({ 'd', 'r', 'f', '"', 'm', 'g' }) do
@@ -393,10 +424,10 @@ test('vim.ui.select: refusal first, obeyed, late and early answers', function(c)
   c:wait_for('#_G.prompts == 2')
   c:lua('_G.choose(nil)')
   check.eq(outcome(c, 'two'), cancelled)
-  c:lua("require('confine.ui.guard').quiet = 1e9")
   ask(c, 'early') -- a yes that nobody can have read for is asked again, then refused
   for i = 3, 5 do
     c:wait_for(('#_G.prompts == %d'):format(i))
+    c:lua("require('confine.ui.guard').quiet = 1e9")
     c:lua('_G.choose(2)')
     local waits = c:lua('return _G.done.early == nil')
     check.eq(waits, true)
@@ -404,6 +435,7 @@ test('vim.ui.select: refusal first, obeyed, late and early answers', function(c)
   c:wait_for('#_G.prompts == 6')
   c:lua('_G.choose(2)')
   check.eq(outcome(c, 'early'), cancelled)
+  c:lua("require('confine.ui.guard').quiet = 0")
   c:run('gone', 'ask(' .. vim.inspect(sample.question({ id = 'gone' })) .. ')')
   c:wait_for('#_G.prompts == 7')
   c:lua("local q = require('confine.questions') q.withdraw(q.current().server, 'gone')")
@@ -411,7 +443,6 @@ test('vim.ui.select: refusal first, obeyed, late and early answers', function(c)
   check.eq(outcome(c, 'gone'), cancelled)
   -- What does not fit into a message is shown in the window.
   ask(c, 'large', { unshown = 1 })
-  c:lua("require('confine.ui.guard').quiet = 0")
   c:armed()
   c:input('n')
   check.eq(outcome(c, 'large'), refused)
@@ -426,6 +457,8 @@ test('vim.ui.select: whoever goes on typing says no yes', function(c)
     end
   ]])
   ask(c, 'typing')
+  c:wait_for("require('confine.questions').count() == 1")
+  c:lua('_G.clock = 500')
   c:wait_for('#_G.prompts == 1')
   for _ = 1, 5 do
     c:lua('_G.clock = _G.clock + 200')
@@ -438,4 +471,54 @@ test('vim.ui.select: whoever goes on typing says no yes', function(c)
   c:lua('_G.clock = _G.clock + 500')
   c:lua('_G.prompts[2](2)')
   check.eq(outcome(c, 'typing'), once)
+end, select_setup)
+
+test('vim.ui.select: the list waits until nothing else is typed, and takes none of it', function(c)
+  c:lua([[
+    require('confine.ui.guard').quiet = 0
+    _G.prompts = {}
+    vim.ui.select = function(items, _, on_choice)
+      table.insert(_G.prompts, { mode = vim.api.nvim_get_mode().mode, choose = function(i) on_choice(items[i], i) end })
+    end
+  ]])
+  for i, case in ipairs({
+    { keys = 'i', more = 'my 2 texts', stop = '<Esc>' },
+    { keys = ':echo "', more = '2', stop = '<Esc>' },
+    { keys = 'qa', more = 'x', stop = 'q' }, -- a macro is recorded
+  }) do
+    local name = 'mode' .. i
+    -- Keys and question come at once: Neovim reads keys first.
+    c:lua('local name, command, keys = ... vim.api.nvim_input(keys) _G.run(name, command)', name, 'ask(' .. vim.inspect(sample.question({ id = name })) .. ')', case.keys)
+    c:wait_for("require('confine.questions').count() == 1")
+    c:input(case.more)
+    c:settle()
+    check.eq(c:lua('return #_G.prompts'), i - 1, case.keys)
+    c:input(case.stop)
+    c:wait_for(('#_G.prompts == %d'):format(i))
+    check.eq(c:lua('return _G.prompts[#_G.prompts].mode'), 'n')
+    c:lua('_G.prompts[#_G.prompts].choose(1)')
+    check.eq(outcome(c, name), refused)
+  end
+  check.has(table.concat(c:lua('return vim.api.nvim_buf_get_lines(0, 0, -1, false)'), '\n'), 'my 2 text') -- x took one
+  check.has(table.concat(c:lua('return _G.told'), '\n'), 'a question waits')
+end, select_setup)
+
+test('vim.ui.select: :Confine answer asks again, and the list before counts for nothing', function(c)
+  c:lua([[
+    require('confine.ui.guard').quiet = 0
+    _G.prompts = {}
+    vim.ui.select = function(items, _, on_choice)
+      table.insert(_G.prompts, function(i) on_choice(items[i], i) end)
+    end
+    vim.cmd('Confine answer')
+  ]])
+  check.eq(c:lua('return _G.told'), { 'confine: no question waits' })
+  ask(c, 'lost')
+  c:wait_for('#_G.prompts == 1')
+  c:lua("vim.cmd('Confine answer')")
+  check.eq(c:lua('return { #_G.prompts, #_G.told }'), { 2, 1 })
+  c:lua('_G.prompts[1](2) _G.prompts[1](nil)')
+  check.eq(c:lua('return _G.done.lost == nil'), true)
+  c:lua('_G.prompts[2](2)')
+  check.eq(outcome(c, 'lost'), once)
 end, select_setup)

@@ -6,6 +6,7 @@ local questions = require('confine.questions')
 local text = require('confine.text')
 local wording = require('confine.ui.wording')
 local guard = require('confine.ui.guard')
+local idle = require('confine.ui.idle')
 
 --- Milliseconds between two looks at whether the question is in front of the person.
 local interval = 50
@@ -58,16 +59,6 @@ end
 ---@param f confine.Float
 local function in_front(f)
   return is_open(f) and vim.api.nvim_get_current_win() == f.win and vim.api.nvim_win_get_buf(f.win) == f.buf
-end
-
---- Whether Neovim waits for a command in normal mode, so that the focus may move.
-local function is_idle()
-  local mode = vim.api.nvim_get_mode()
-  return (mode.mode == 'n' or mode.mode == 'nt')
-    and not mode.blocking
-    and vim.fn.getcmdwintype() == ''
-    and vim.fn.reg_recording() == ''
-    and vim.fn.reg_executing() == ''
 end
 
 --- Options that decide what is seen. They are set again whenever the window may
@@ -250,7 +241,7 @@ local function tick(f)
     draw(f)
   end
   if not in_front(f) then
-    if not f.focused and is_idle() and now() - f.guard.since >= guard.quiet and not drain(f) then
+    if not f.focused and idle.is() and now() - f.guard.since >= guard.quiet and not idle.has_typed_ahead() then
       f.focused = true
       vim.api.nvim_set_current_win(f.win)
       set_window_options(f.win)
@@ -260,7 +251,7 @@ local function tick(f)
     end
   else
     local was = f.guard.armed
-    if is_idle() then
+    if idle.is() then
       f.guard:tick(now(), function()
         return drain(f)
       end)
@@ -459,18 +450,20 @@ function M.close(asked)
 end
 
 --- Puts the question in front of the person, who asked for it.
----@return boolean there is one
 function M.focus()
   local f = float
-  if not f or not is_open(f) then
-    return false
+  if not f then
+    return
+  end
+  if not is_open(f) then
+    draw(f)
   end
   f.focused = true
   vim.api.nvim_set_current_win(f.win)
+  vim.cmd.stopinsert() -- asked for by a mapping of insert mode or a terminal's
   set_window_options(f.win)
   f.guard:disarm(now())
   safe_tick(f)
-  return true
 end
 
 return M

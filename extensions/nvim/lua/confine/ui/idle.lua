@@ -1,0 +1,22 @@
+--- Whether the person can be interrupted: whether Neovim waits for a command in
+--- normal mode, and nothing is typed for something else.
+local M = {}
+
+--- Whether Neovim waits for a command in normal mode, so that the focus may move.
+---@return boolean
+function M.is()
+  local mode = vim.api.nvim_get_mode()
+  return (mode.mode == 'n' or mode.mode == 'nt')
+    and not mode.blocking
+    and vim.fn.getcmdwintype() == ''
+    and vim.fn.reg_recording() == ''
+    and vim.fn.reg_executing() == ''
+end
+
+--- Whether something was typed that was not obeyed yet. It is left there.
+---@return boolean
+function M.has_typed_ahead()
+  return vim.fn.getchar(1) ~= 0
+end
+
+return M
