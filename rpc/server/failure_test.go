@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -189,3 +190,22 @@ func TestARunNamesWhatConfinesIt(t *testing.T) {
 type renamed struct{ *sandboxtest.Fake }
 
 func (renamed) Name() string { return sandbox.ProviderLandlock }
+
+// faulty is a provider with a mistake in it.
+type faulty struct{ sandbox.Provider }
+
+func (*faulty) Start(context.Context, sandbox.Spec) (sandbox.Process, error) { panic("a mistake") }
+
+func TestAMistakeInsideLeavesNoRunBehind(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := open(t, func(o *server.Options) {
+			o.Settings.Confined = &faulty{o.Settings.Confined}
+		})
+		for range 2 { // the id is free again
+			if e := w.editor.CallError(proto.MethodRunCommand, proto.RunCommandParams{Command: "x", RunID: "r"}); e.Code != proto.CodeInternalError {
+				t.Errorf("%v", e)
+			}
+		}
+		w.editor.Call(proto.MethodShutdown, nil, nil) // it waits for the runs that there are
+	})
+}

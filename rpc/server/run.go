@@ -32,10 +32,16 @@ func (c *client) perform(ctx context.Context, p plan) (*proto.RunResult, error) 
 	}
 	// Until it is answered, a run ends with its request.
 	defer context.AfterFunc(ctx, func() { c.requestEnded(ctx, r) })()
+	told := false
+	defer func() {
+		if !told {
+			c.runs.remove(r) // the error is the answer, and all that is to be told; a panic is answered too
+		}
+	}()
 	if err := c.follow(r); err != nil {
-		c.runs.remove(r) // the error is the answer, and all that is to be told
 		return nil, err
 	}
+	told = true
 	return c.result(r), nil
 }
 
