@@ -73,7 +73,7 @@ func runBugReport(args []string) (int, error) {
 	if *out == "" {
 		*out = now.Format("confine-bug-report-20060102-150405.json")
 	}
-	interrupts := watchInterrupts()
+	interrupts := watchInterrupts(nil)
 	defer interrupts.stop()
 	report := collect(interrupts.arrived, now, *log, doctorOptions{verify: *verify})
 	if sig := interrupts.signal(); sig != nil {

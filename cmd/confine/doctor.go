@@ -62,7 +62,7 @@ func runDoctor(args []string) (int, error) {
 	if err := parseOnlyFlags(flags, args); err != nil {
 		return 0, err
 	}
-	interrupts := watchInterrupts() // children and what they are to find are taken away in order
+	interrupts := watchInterrupts(nil) // children and what they are to find are taken away in order
 	defer interrupts.stop()
 	d := diagnose(interrupts.arrived, o)
 	if sig := interrupts.signal(); sig != nil {

@@ -17,17 +17,20 @@ type interrupts struct {
 	arrived context.Context // ends at the first signal, or at stop
 	first   os.Signal       // set before arrived ends; nil if stop ended it
 	signals chan os.Signal
+	atOnce  func()        // called before the second signal ends confine; nil for nothing
 	quit    chan struct{} // closed by stop
 	watcher sync.WaitGroup
 }
 
 // watchInterrupts begins watching. Signals that confine was started to ignore,
-// as under nohup, stay ignored.
-func watchInterrupts() *interrupts {
+// as under nohup, stay ignored. atOnce, if there is one,
+// is called before the second one ends confine.
+func watchInterrupts(atOnce func()) *interrupts {
 	arrived, cancel := context.WithCancel(context.Background())
 	i := &interrupts{
 		arrived: arrived,
 		signals: make(chan os.Signal, 2),
+		atOnce:  atOnce,
 		quit:    make(chan struct{}),
 	}
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
@@ -47,6 +50,9 @@ func (i *interrupts) watch(cancel context.CancelFunc) {
 			return
 		case sig := <-i.signals:
 			if i.first != nil {
+				if i.atOnce != nil {
+					i.atOnce()
+				}
 				os.Exit(interruptStatus(sig))
 			}
 			i.first = sig

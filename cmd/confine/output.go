@@ -16,13 +16,17 @@ import (
 // whoever takes it, where the protocol leaves out what a slow reader misses.
 type attached struct {
 	sandbox.Provider
-	stdin  io.Reader   // nil for none
-	output *liveOutput // nil for none
+	stdin  func() (io.Reader, error) // opens what a command reads, just before its start; nil for none
+	output *liveOutput               // nil for none
 }
 
-func (a attached) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
+func (a *attached) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
 	if a.stdin != nil {
-		spec.Stdin = a.stdin
+		stdin, err := a.stdin()
+		if err != nil {
+			return nil, err
+		}
+		spec.Stdin = stdin
 	}
 	if told := spec.Output; a.output != nil {
 		spec.Output = func(chunk sandbox.Chunk) {

@@ -141,7 +141,7 @@ func (p *providers) choose(s config.Settings, bwrap sandbox.Provider, wrapper lo
 		c.confined = &fallback{Provider: c.confined, unconfined: p.unconfined, log: p.o.log}
 	}
 	if p.o.stdin != nil || p.o.output != nil {
-		c.confined = attached{c.confined, p.o.stdin, p.o.output}
+		c.confined = &attached{c.confined, p.o.stdin, p.o.output}
 	}
 	p.choice = c
 }
@@ -158,7 +158,7 @@ func bwrapKey(s config.Settings) string {
 // bare is what runs commands that nothing shall confine.
 func (p *providers) bare() sandbox.Provider {
 	if p.o.stdin != nil || p.o.output != nil {
-		return attached{p.unconfined, p.o.stdin, p.o.output}
+		return &attached{p.unconfined, p.o.stdin, p.o.output}
 	}
 	return p.unconfined
 }

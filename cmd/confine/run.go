@@ -39,6 +39,9 @@ which no shell sees.
   --provider NAME      auto, landlock, bwrap or seatbelt; default: the setting
                        provider
   --command-file FILE  read COMMAND from a file
+  --pty                give the command a terminal of its own, behind yours: for
+                       editors, pagers, shells. Keys go to the command, ^C too;
+                       there is no timeout unless you give one
   --json               print the run result as one line of JSON instead of the
                        output; after a failure, an object with the key "error"
 
@@ -81,9 +84,16 @@ func runRun(args []string) (int, error) {
 const jsonOutput = 4 << 20
 
 func runInSandbox(options runOptions) (_ int, err error) {
-	r := &runner{options: options, interrupts: watchInterrupts()}
+	r := &runner{options: options}
+	if options.params.Pty != nil {
+		if err := r.lendTerminal(); err != nil {
+			return 0, err
+		}
+		defer r.giveBack()
+	}
+	r.interrupts = watchInterrupts(r.giveBack)
 	defer r.interrupts.stop()
-	wiring := wiringOptions{named: options.named, unasked: !canAsk(options), stdin: commandStdin(os.Stdin), brief: true}
+	wiring := wiringOptions{named: options.named, unasked: !canAsk(options), stdin: r.commandStdin(os.Stdin), brief: true}
 	if options.json {
 		wiring.keep = jsonOutput
 	} else {
@@ -116,14 +126,17 @@ func runInSandbox(options runOptions) (_ int, err error) {
 	return r.run()
 }
 
-// commandStdin is what the command reads: nothing if the person's keyboard is
-// there, which the questions need.
-func commandStdin(stdin *os.File) io.Reader {
-	if isTerminal(stdin) {
+// commandStdin opens what the command reads: nothing if the person's keyboard is
+// there, which the questions need, unless it is lent.
+func (r *runner) commandStdin(stdin *os.File) func() (io.Reader, error) {
+	switch {
+	case r.loan != nil:
+		return r.loan.take
+	case isTerminal(stdin):
 		return nil
 	}
 	// Not the file itself: a descriptor of the host can be more than a stream.
-	return struct{ io.Reader }{stdin}
+	return func() (io.Reader, error) { return struct{ io.Reader }{stdin}, nil }
 }
 
 // canAsk reports whether a person sits at the terminal.
@@ -137,6 +150,7 @@ type runner struct {
 	client     *client
 	interrupts *interrupts
 	output     *liveOutput // nil with --json
+	loan       *loan       // of the terminal, with --pty; else nil
 }
 
 // runIDs are the ids of the possible runs, in order.
@@ -208,9 +222,14 @@ func (r *runner) escalate(before proto.RunResult, step proto.EscalationParams, i
 // is written.
 func (r *runner) perform(method string, params any) (result proto.RunResult, err error) {
 	defer r.interrupts.onFirst(r.kill)()
-	err = r.client.conn.Call(context.Background(), method, params, &result)
+	if r.loan != nil {
+		result, err = r.performAtTerminal(method, params)
+	} else {
+		err = r.client.conn.Call(context.Background(), method, params, &result)
+	}
 	if r.output != nil {
 		lost, outputErr := r.output.flush()
+		r.takeTerminalBack(result)
 		switch {
 		case outputErr != nil:
 			return result, outputErr
@@ -242,12 +261,17 @@ func (r *runner) kill() {
 	}
 }
 
-// ask brings a question of the server to the terminal.
+// ask brings a question of the server to the terminal. While a command has that,
+// which draws there and gets what is typed, nobody is asked.
 func (r *runner) ask(ctx context.Context, question proto.Question) proto.ApprovalAnswer {
+	cancelled := proto.ApprovalAnswer{Outcome: proto.ApprovalOutcome{Outcome: proto.OutcomeCancelled}}
+	if r.loan != nil && r.loan.out() {
+		return cancelled
+	}
 	t, err := openTerminal()
 	if err != nil {
 		printError(err)
-		return proto.ApprovalAnswer{Outcome: proto.ApprovalOutcome{Outcome: proto.OutcomeCancelled}}
+		return cancelled
 	}
 	defer t.Close()
 	ctx, cancel := context.WithCancel(ctx)

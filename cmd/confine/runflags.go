@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,7 +33,7 @@ const maxCommandFile = 16 << 20
 // runFlags are the flags of `confine run` as given.
 type runFlags struct {
 	mode, provider, workspace, cwd, commandFile string
-	network, json                               bool
+	network, json, pty                          bool
 	timeout                                     time.Duration
 	env                                         envFlag
 	given                                       map[string]bool
@@ -46,6 +47,7 @@ func parseRunOptions(name string, args []string) (runOptions, error) {
 	flags.StringVar(&f.mode, "mode", "", "")
 	flags.BoolVar(&f.network, "network", false, "")
 	flags.BoolVar(&f.json, "json", false, "")
+	flags.BoolVar(&f.pty, "pty", false, "")
 	flags.StringVar(&f.workspace, "workspace", "", "")
 	flags.StringVar(&f.cwd, "cwd", "", "")
 	flags.DurationVar(&f.timeout, "timeout", sandbox.DefaultTimeout, "")
@@ -65,6 +67,7 @@ func parseRunOptions(name string, args []string) (runOptions, error) {
 		func() error { return f.command(&o, words, separated) },
 		func() error { return f.folders(&o) },
 		func() error { return f.limits(&o) },
+		func() error { return f.terminal(&o) },
 		func() error { return f.settings(&o) },
 		func() error { return sayable(o.params) },
 	} {
@@ -169,6 +172,27 @@ func (f *runFlags) limits(o *runOptions) error {
 	}
 	ms := f.timeout.Milliseconds()
 	o.params.TimeoutMs = &ms
+	return nil
+}
+
+// terminal asks for a terminal. Such a run is one in the background, which nothing
+// ends but itself and the person: nobody knows how long an editor stays open.
+func (f *runFlags) terminal(o *runOptions) error {
+	if !f.pty {
+		return nil
+	}
+	o.params.Pty, o.params.Background = &proto.TerminalSize{}, true
+	if !f.given["timeout"] {
+		o.params.TimeoutMs = nil
+	}
+	// What the command draws is for the terminal that the person has.
+	if term := os.Getenv("TERM"); term != "" && utf8.ValidString(term) && f.env["TERM"] == "" {
+		o.params.Env = maps.Clone(o.params.Env)
+		if o.params.Env == nil {
+			o.params.Env = map[string]string{}
+		}
+		o.params.Env["TERM"] = term
+	}
 	return nil
 }
 

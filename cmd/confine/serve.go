@@ -58,7 +58,7 @@ func runServe(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	interrupts := watchInterrupts()
+	interrupts := watchInterrupts(nil)
 	defer interrupts.stop()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

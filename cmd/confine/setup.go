@@ -37,7 +37,7 @@ func runSetup(args []string) (int, error) {
 	if !*status {
 		return 0, usageErrorf("run \"confine setup --status\"; what can be set is in docs/configuration.md", "setup changes nothing and can only show the status")
 	}
-	interrupts := watchInterrupts()
+	interrupts := watchInterrupts(nil)
 	defer interrupts.stop()
 	d := diagnose(interrupts.arrived, doctorOptions{})
 	if sig := interrupts.signal(); sig != nil {

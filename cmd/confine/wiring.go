@@ -35,17 +35,17 @@ type wiring struct {
 
 // wiringOptions are what the subcommands do differently.
 type wiringOptions struct {
-	named       map[string]any // settings of the command line, by key; nil for none
-	unasked     bool           // nobody can be asked, so that neither a result nor its text for a model promises a question
-	trustEditor bool           // the editor's options may widen
-	watch       bool           // changes of settings count at once
-	stdin       io.Reader      // see attached
-	output      *liveOutput    // see attached
-	keep        int            // bytes of each stream that a result holds; 0 is the server's default
-	brief       bool           // of the providers only the one in use is asked what it can do, and no remote one
-	spill       bool           // what a result leaves out goes to a file that lives as long as the server
-	log         *slog.Logger   // nil discards
-	trace       io.Writer      // gets every message; nil for none
+	named       map[string]any            // settings of the command line, by key; nil for none
+	unasked     bool                      // nobody can be asked, so that neither a result nor its text for a model promises a question
+	trustEditor bool                      // the editor's options may widen
+	watch       bool                      // changes of settings count at once
+	stdin       func() (io.Reader, error) // see attached
+	output      *liveOutput               // see attached
+	keep        int                       // bytes of each stream that a result holds; 0 is the server's default
+	brief       bool                      // of the providers only the one in use is asked what it can do, and no remote one
+	spill       bool                      // what a result leaves out goes to a file that lives as long as the server
+	log         *slog.Logger              // nil discards
+	trace       io.Writer                 // gets every message; nil for none
 }
 
 // newWiring loads the settings and makes a server. Close it.
