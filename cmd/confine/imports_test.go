@@ -25,7 +25,7 @@ var layers = [][]string{
 	{"rpc/proto"},
 	{"approval"},
 	{"approval/rules"},
-	{"sandbox/sandboxtest", "sandbox/scripttest", "sandbox/opensandbox/osbtest"},
+	{"sandbox/sandboxtest", "sandbox/scripttest", "sandbox/ramtest", "sandbox/opensandbox/osbtest"},
 	{"sandbox/opensandbox"},
 	{"sandbox/bwrap", "sandbox/seatbelt"},
 	{"sandbox/landlock"},

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/ramtest"
 )
 
 // asConfine makes the test binary be confine, so that tests run the real
@@ -21,6 +22,7 @@ func TestMain(m *testing.M) {
 		os.Unsetenv(asConfine) // commands shall not inherit it
 		main()
 	}
+	ramtest.Begin()
 	os.Exit(m.Run())
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/ramtest"
 	"github.com/confine-dev/confine/sandbox/sandboxtest"
 )
 
@@ -18,6 +19,7 @@ func TestMain(m *testing.M) {
 	}
 	local.Child(os.Args)
 	sandboxtest.Child(os.Args)
+	ramtest.Begin()
 	os.Exit(m.Run())
 }
 

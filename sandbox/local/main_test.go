@@ -7,6 +7,7 @@ import (
 
 	"github.com/confine-dev/confine/sandbox/harden"
 	"github.com/confine-dev/confine/sandbox/local"
+	"github.com/confine-dev/confine/sandbox/ramtest"
 )
 
 // TestMain is also the main function of the processes that tests start.
@@ -17,6 +18,7 @@ func TestMain(m *testing.M) {
 			os.Exit(entry(os.Args[2:]))
 		}
 	}
+	ramtest.Begin()
 	local.BeforeHardening()
 	harden.Apply(harden.Options{MayGain: true}) // as the server that an engine serves
 	// The tests mostly wait for other processes.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/confine-dev/confine/sandbox/ramtest"
 	"github.com/confine-dev/confine/sandbox/restrict"
 	"golang.org/x/sys/unix"
 )
@@ -50,6 +51,7 @@ func TestMain(m *testing.M) {
 		actorMain(os.Args[1:])
 		os.Exit(0)
 	}
+	ramtest.Begin()
 	os.Exit(m.Run())
 }
 

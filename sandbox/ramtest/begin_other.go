@@ -1,0 +1,6 @@
+//go:build !linux
+
+package ramtest
+
+// Begin does nothing here.
+func Begin() {}

@@ -1,0 +1,13 @@
+package view
+
+import (
+	"os"
+	"testing"
+
+	"github.com/confine-dev/confine/sandbox/ramtest"
+)
+
+func TestMain(m *testing.M) {
+	ramtest.Begin()
+	os.Exit(m.Run())
+}
