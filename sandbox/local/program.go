@@ -24,9 +24,6 @@ type resolved struct {
 // MAX_ARG_STRLEN, 32 pages).
 const maxArgument = 128 << 10
 
-// shells are the places of bash, in the order tried before PATH.
-var shells = []string{"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"}
-
 // resolve finds the program. It looks with this process's eyes; what the child
 // sees is decided when it executes.
 func resolve(spec sandbox.Spec) (resolved, error) {
@@ -61,8 +58,8 @@ func findShell() (string, error) {
 // searched makes no program one that cannot be executed: what is not seen there is
 // not found, and the error tells of the folder.
 func lookPath(name, dir, path string) (string, error) {
-	if strings.ContainsRune(name, '/') {
-		full := name
+	if hasFolder(name) {
+		full := fileOf(name)
 		if !filepath.IsAbs(full) {
 			full = filepath.Join(dir, full)
 		}
@@ -74,7 +71,7 @@ func lookPath(name, dir, path string) (string, error) {
 		if !filepath.IsAbs(folder) {
 			folder = filepath.Join(dir, folder)
 		}
-		full := filepath.Join(folder, name)
+		full := fileOf(filepath.Join(folder, name))
 		if _, err := os.Lstat(full); errors.Is(err, fs.ErrPermission) {
 			closed = cmp.Or(closed, folder)
 			continue
@@ -108,7 +105,7 @@ func executable(path string) error {
 		return &sandbox.StartError{Kind: sandbox.ProgramNotExecutable, Path: path, Err: err}
 	case info.IsDir():
 		return &sandbox.StartError{Kind: sandbox.ProgramNotExecutable, Path: path, Err: errors.New("it is a folder")}
-	case info.Mode()&0o111 == 0 && !strings.HasSuffix(strings.ToLower(path), ".exe"):
+	case !runnable(info):
 		return &sandbox.StartError{Kind: sandbox.ProgramNotExecutable, Path: path, Err: fs.ErrPermission}
 	}
 	return nil
@@ -116,11 +113,11 @@ func executable(path string) error {
 
 func pathOf(env []string) string {
 	for _, entry := range env {
-		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
+		if name, value, _ := strings.Cut(entry, "="); isPath(name) {
 			return value
 		}
 	}
-	return "/usr/local/bin:/usr/bin:/bin"
+	return usualPath
 }
 
 // checkDir says why a working directory cannot be used, before anything that
