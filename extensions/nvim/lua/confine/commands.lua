@@ -7,12 +7,12 @@ local runs = require('confine.runs')
 
 ---@param message string
 local function complain(message)
-  vim.notify('confine: ' .. message, vim.log.levels.ERROR, { title = 'confine' })
+  log.notify('error', message)
 end
 
 ---@param message string
 local function say(message)
-  vim.notify('confine: ' .. message, vim.log.levels.INFO, { title = 'confine' })
+  log.notify('info', message)
 end
 
 --- What is done when a run was answered, for a person who asked for it here.

@@ -108,6 +108,20 @@ local function attach(run, options)
   end)
 end
 
+--- Opens the output window if that is wanted. It may be impossible where Neovim is
+--- now, and an autocommand of the person's may fail; the command runs all the same.
+---@param run confine.Run
+---@param options { show: boolean? }
+local function show(run, options)
+  if not options.show then
+    return
+  end
+  local ok, problem = pcall(require('confine.ui.output').open, run)
+  if not ok then
+    require('confine.log').tell('warn', ('the output of %s is not shown (:Confine runs has it): %s'):format(run.id, problem))
+  end
+end
+
 --- Runs a command in the sandbox. A string is given to bash, a list is a program
 --- and its arguments. Comes back at once.
 ---
@@ -156,10 +170,8 @@ function M.run(command, options, on_done)
     pty = options.pty and require('confine.ui.terminal').size() or nil,
   }
   attach(run, options)
-  if options.show then
-    require('confine.ui.output').open(run)
-  end
   local cancel = client.follow(protocol.send.run, run, params, on_done or function() end)
+  show(run, options)
   return {
     id = run.id,
     cancel = function()
@@ -214,10 +226,8 @@ function M.escalate(run_id, options, on_done)
     justification = options.justification or 'Asked for in Neovim, after the sandbox refused it.',
   }
   attach(again, options --[[@as confine.RunOptions]])
-  if options.show then
-    require('confine.ui.output').open(again)
-  end
   local cancel = require('confine.client').follow(protocol.send.escalate, again, params, on_done or function() end)
+  show(again, options)
   return { id = again.id, cancel = cancel }
 end
 

@@ -32,13 +32,21 @@ function M.write(level, message)
   end
 end
 
+--- Tells the person, in one line: a message can quote what others wrote.
+---@param level 'info'|'warn'|'error'
+---@param message string
+function M.notify(level, message)
+  local text = require('confine.text')
+  vim.notify('confine: ' .. text.visible(text.bounded(message, 1000)), vim.log.levels[level:upper()], { title = 'confine' })
+end
+
 --- Writes to the log and tells the person.
 ---@param level 'info'|'warn'|'error'
 ---@param message string
 function M.tell(level, message)
   M.write(level, message)
   if require('confine.config').current.notify or level == 'error' then
-    vim.notify('confine: ' .. message, vim.log.levels[level:upper()], { title = 'confine' })
+    M.notify(level, message)
   end
 end
 

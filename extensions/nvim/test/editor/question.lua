@@ -401,6 +401,26 @@ test('an autocommand that fails changes nothing', function(c)
   check.eq(outcome(c, 'failing'), once)
 end)
 
+test('autocommands of the person that fail keep no question and no command', function(c)
+  c:lua([[
+    vim.api.nvim_create_autocmd({ 'WinNew', 'WinEnter', 'WinLeave', 'BufEnter', 'BufLeave', 'BufWinEnter', 'BufNew', 'OptionSet' }, { callback = function()
+      error('mine')
+    end })
+  ]])
+  ask(c, 'thrown')
+  c:armed()
+  c:input('Y')
+  check.eq(outcome(c, 'thrown'), once)
+  c:run('shown', 'reply()', { show = true })
+  check.eq(c:result('shown').status, 'completed')
+  check.has(table.concat(c:lua('return _G.told'), '\n'), 'the output of n2 is not shown')
+end)
+
+test('a message is one line, whatever it quotes', function(c)
+  c:lua([[require('confine.log').tell('warn', 'a\nb\27[31m\226\128\174c')]])
+  check.eq(c:lua('return _G.told'), { 'confine: a\\nb\\u{1B}[31m\\u{202E}c' })
+end)
+
 local select_setup = ("{ cmd = %s, question = 'select' }"):format(fake)
 
 test('vim.ui.select: refusal first, obeyed, late and early answers', function(c)

@@ -26,6 +26,7 @@ local most_reopened = 20
 ---@field typed string what was typed for the key that is being obeyed
 ---@field draining boolean
 ---@field footer string
+---@field problem any what went wrong last
 
 ---@type confine.Float?
 local float
@@ -61,41 +62,74 @@ local function in_front(f)
   return is_open(f) and vim.api.nvim_get_current_win() == f.win and vim.api.nvim_win_get_buf(f.win) == f.buf
 end
 
---- Options that decide what is seen. They are set again whenever the window may
---- have been touched: text must not be folded, concealed, moved or replaced.
+--- Does something to the window that calls no autocommands: one of the person's may
+--- fail, and would leave it half done.
+---@generic T
+---@param fn fun(): T
+---@return T
+local function without_autocommands(fn)
+  local before = vim.o.eventignore
+  vim.o.eventignore = 'all'
+  local ok, got = pcall(fn)
+  pcall(function()
+    vim.o.eventignore = before -- which is done before OptionSet is called
+  end)
+  if not ok then
+    error(got, 0)
+  end
+  return got
+end
+
+--- Options that decide what is seen: text must not be folded, concealed, moved or
+--- replaced.
+local window_options = {
+  wrap = true,
+  linebreak = false,
+  breakindent = false,
+  showbreak = 'NONE',
+  list = false,
+  conceallevel = 0,
+  concealcursor = '',
+  foldenable = false,
+  foldcolumn = '0',
+  signcolumn = 'no',
+  number = false,
+  relativenumber = false,
+  statuscolumn = '',
+  winbar = '',
+  spell = false,
+  cursorline = false,
+  cursorcolumn = false,
+  cursorbind = false,
+  scrollbind = false,
+  rightleft = false,
+  arabic = false,
+  diff = false,
+  winblend = 0,
+  scrolloff = 0,
+  sidescrolloff = 0,
+  winfixbuf = true,
+  winhighlight = 'NormalFloat:ConfineQuestion,FloatBorder:ConfineBorder,FloatTitle:ConfineTitle,FloatFooter:ConfineHint',
+}
+
+--- Sets them; again whenever the window may have been touched.
 ---@param win integer
 local function set_window_options(win)
-  for name, value in pairs({
-    wrap = true,
-    linebreak = false,
-    breakindent = false,
-    showbreak = 'NONE',
-    list = false,
-    conceallevel = 0,
-    concealcursor = '',
-    foldenable = false,
-    foldcolumn = '0',
-    signcolumn = 'no',
-    number = false,
-    relativenumber = false,
-    statuscolumn = '',
-    winbar = '',
-    spell = false,
-    cursorline = false,
-    cursorcolumn = false,
-    cursorbind = false,
-    scrollbind = false,
-    rightleft = false,
-    arabic = false,
-    diff = false,
-    winblend = 0,
-    scrolloff = 0,
-    sidescrolloff = 0,
-    winfixbuf = true,
-    winhighlight = 'NormalFloat:ConfineQuestion,FloatBorder:ConfineBorder,FloatTitle:ConfineTitle,FloatFooter:ConfineHint',
-  }) do
-    vim.api.nvim_set_option_value(name, value, { scope = 'local', win = win })
-  end
+  without_autocommands(function()
+    for name, value in pairs(window_options) do
+      vim.api.nvim_set_option_value(name, value, { scope = 'local', win = win })
+    end
+  end)
+end
+
+--- Moves the focus to the window.
+---@param f confine.Float
+local function enter(f)
+  f.focused = true
+  without_autocommands(function()
+    vim.api.nvim_set_current_win(f.win)
+  end)
+  set_window_options(f.win)
 end
 
 ---@param f confine.Float
@@ -122,18 +156,24 @@ local function title()
   return count > 1 and (' confine · question 1 of %d '):format(count) or ' confine · question '
 end
 
---- Where the window goes, for rows of its text.
----@param count integer
----@param width integer
-local function placed(count, width)
+--- How wide the text may be now.
+---@return integer
+local function width()
+  return math.max(10, math.min(100, vim.o.columns - 4))
+end
+
+--- Where the window goes.
+---@param count integer rows
+---@param columns integer
+local function placed(count, columns)
   local lines = vim.o.lines - vim.o.cmdheight - (vim.o.laststatus > 0 and 1 or 0)
   local height = math.max(1, math.min(count, lines - 2))
   return {
     relative = 'editor',
-    width = width,
+    width = columns,
     height = height,
     row = math.max(0, math.floor((lines - height - 2) / 2)),
-    col = math.max(0, math.floor((vim.o.columns - width - 2) / 2)),
+    col = math.max(0, math.floor((vim.o.columns - columns - 2) / 2)),
     style = 'minimal',
     border = 'rounded',
     title = title(),
@@ -142,18 +182,20 @@ local function placed(count, width)
   }
 end
 
---- Writes the rows and opens the window, without taking the focus.
+--- Writes the rows into the buffer.
 ---@param f confine.Float
-local function draw(f)
-  f.width = math.max(10, math.min(100, vim.o.columns - 4))
-  f.rows = wording.rows(f.asked.question, f.width, keys())
-  f.seen = 0
-  local lines = vim.tbl_map(function(row)
-    return row.text
-  end, f.rows)
+local function write(f)
   local bo = vim.bo[f.buf]
   bo.modifiable = true
-  vim.api.nvim_buf_set_lines(f.buf, 0, -1, false, lines)
+  vim.api.nvim_buf_set_lines(
+    f.buf,
+    0,
+    -1,
+    false,
+    vim.tbl_map(function(row)
+      return row.text
+    end, f.rows)
+  )
   bo.modifiable = false
   vim.api.nvim_buf_clear_namespace(f.buf, namespace, 0, -1)
   for i, row in ipairs(f.rows) do
@@ -161,9 +203,13 @@ local function draw(f)
       vim.api.nvim_buf_set_extmark(f.buf, namespace, i - 1, 0, { end_row = i - 1, end_col = #row.text, hl_group = row.group })
     end
   end
-  local where = placed(#lines, f.width)
+end
+
+--- Opens the window without taking the focus, or moves it to where it belongs.
+---@param f confine.Float
+local function place(f)
+  local where = placed(#f.rows, f.width)
   if is_open(f) then
-    where.title = title()
     vim.api.nvim_win_set_config(f.win, where)
   else
     where.noautocmd = true
@@ -172,6 +218,18 @@ local function draw(f)
   set_window_options(f.win)
   vim.api.nvim_win_call(f.win, function()
     vim.fn.winrestview({ topline = 1, lnum = 1, col = 0, leftcol = 0 })
+  end)
+end
+
+--- Shows the question from its beginning.
+---@param f confine.Float
+local function draw(f)
+  f.width = width()
+  f.rows = wording.rows(f.asked.question, f.width, keys())
+  f.seen = 0
+  without_autocommands(function()
+    write(f)
+    place(f)
   end)
   f.footer = ''
   f.guard:disarm(now())
@@ -237,14 +295,12 @@ local function tick(f)
     draw(f)
     f.focused = false
   end
-  if f.width ~= math.max(10, math.min(100, vim.o.columns - 4)) or not untouched(f) then
+  if f.width ~= width() or not untouched(f) then
     draw(f)
   end
   if not in_front(f) then
     if not f.focused and idle.is() and now() - f.guard.since >= guard.quiet and not idle.has_typed_ahead() then
-      f.focused = true
-      vim.api.nvim_set_current_win(f.win)
-      set_window_options(f.win)
+      enter(f)
     end
     if f.guard.armed or in_front(f) then
       f.guard:disarm(now())
@@ -270,7 +326,10 @@ local function safe_tick(f)
   local ok, problem = pcall(tick, f)
   if not ok and alive(f) then
     f.guard:disarm(now())
-    require('confine.log').write('error', 'the question window: ' .. tostring(problem))
+    if problem ~= f.problem then -- it may come back twenty times a second
+      f.problem = problem
+      require('confine.log').write('error', 'the question window: ' .. tostring(problem))
+    end
   end
 end
 
@@ -280,7 +339,9 @@ function M.hide(f)
   local win = f.win
   f.win = -1
   if vim.api.nvim_win_is_valid(win) then
-    pcall(vim.api.nvim_win_close, win, true)
+    pcall(without_autocommands, function()
+      vim.api.nvim_win_close(win, true)
+    end)
   end
 end
 
@@ -411,7 +472,7 @@ function M.show(asked)
   ---@type confine.Float
   local f = {
     asked = asked,
-    buf = make_buffer(),
+    buf = without_autocommands(make_buffer),
     win = -1,
     rows = {},
     width = 0,
@@ -427,7 +488,7 @@ function M.show(asked)
   local ok, problem = pcall(draw, f)
   if not ok then -- such as in a place where no window may be opened; the next tick tries again
     require('confine.log').write('warn', 'the question window: ' .. tostring(problem))
-    vim.notify('confine: a question waits: ' .. text.short(asked.question.title, 60), vim.log.levels.WARN)
+    require('confine.log').notify('warn', 'a question waits: ' .. text.short(asked.question.title, 60))
   end
   set_keys(f)
   watch(f)
@@ -445,7 +506,9 @@ function M.close(asked)
   unwatch()
   M.hide(f)
   if vim.api.nvim_buf_is_valid(f.buf) then
-    pcall(vim.api.nvim_buf_delete, f.buf, { force = true })
+    pcall(without_autocommands, function()
+      vim.api.nvim_buf_delete(f.buf, { force = true })
+    end)
   end
 end
 
@@ -458,10 +521,8 @@ function M.focus()
   if not is_open(f) then
     draw(f)
   end
-  f.focused = true
-  vim.api.nvim_set_current_win(f.win)
+  enter(f)
   vim.cmd.stopinsert() -- asked for by a mapping of insert mode or a terminal's
-  set_window_options(f.win)
   f.guard:disarm(now())
   safe_tick(f)
 end
