@@ -15,7 +15,7 @@ end, {
   range = true,
   bang = true,
   desc = 'Run commands in a sandbox',
-  complete = function(lead, line)
-    return require('confine.commands').complete(lead, line)
+  complete = function(...)
+    return require('confine.commands').complete(...)
   end,
 })

@@ -153,7 +153,7 @@ local subcommands = {
     elseif args.range > 0 then
       return run(table.concat(vim.api.nvim_buf_get_lines(0, args.line1 - 1, args.line2, false), '\n'), args.bang)
     end
-    vim.ui.input({ prompt = 'Run in the sandbox: ', completion = 'shellcmd' }, function(typed)
+    vim.ui.input({ prompt = 'Run in the sandbox: ', completion = "customlist,v:lua.require'confine.completion'.prompt" }, function(typed)
       if typed and vim.trim(typed) ~= '' then
         run(typed, args.bang)
       end
@@ -203,42 +203,12 @@ function M.names()
   return names
 end
 
----@param holds fun(run: confine.Run): boolean
-local function ids(holds)
-  return vim.tbl_map(function(r)
-    return r.id
-  end, vim.tbl_filter(holds, runs.list()))
-end
-
---- What can stand behind each name.
-local completions = {
-  run = function(lead, line)
-    return vim.fn.getcompletion(lead, line:find('run%s+%S+%s') and 'file' or 'shellcmd')
-  end,
-  escalate = function()
-    local found = ids(runs.can_escalate)
-    local newest = runs.newest(runs.can_escalate)
-    return vim.list_extend(found, newest and newest.result.escalation.targets or {})
-  end,
-  kill = function()
-    return ids(function(r)
-      return not runs.ended(r)
-    end)
-  end,
-  mode = function()
-    return vim.list_extend({ 'configured' }, protocol.modes)
-  end,
-}
-
 ---@param lead string
 ---@param line string
+---@param position integer bytes before the cursor
 ---@return string[]
-function M.complete(lead, line)
-  local name = line:match('Confine!?%s+(%S+)%s')
-  local found = name and (completions[name] and completions[name](lead, line) or {}) or M.names()
-  return vim.tbl_filter(function(candidate)
-    return vim.startswith(candidate, lead)
-  end, found)
+function M.complete(lead, line, position)
+  return require('confine.completion').command(M.names(), lead, line:sub(1, position))
 end
 
 return M

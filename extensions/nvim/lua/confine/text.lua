@@ -110,7 +110,7 @@ end
 ---@param text string
 ---@param strange fun(code: integer): boolean whether it is written out
 ---@return string
-local function escaped(text, strange)
+local function written_out(text, strange)
   if not text:find('[^\32-\126]') then
     return text
   end
@@ -135,7 +135,7 @@ end
 ---@param text string
 ---@return string
 function M.visible(text)
-  return escaped(text, function(code)
+  return written_out(text, function(code)
     return within(code, hidden) or within(code, misleading)
   end)
 end
@@ -145,7 +145,7 @@ end
 ---@param text string
 ---@return string
 function M.readable(text)
-  return escaped(text, function(code)
+  return written_out(text, function(code)
     return within(code, hidden)
   end)
 end
@@ -155,6 +155,13 @@ end
 ---@return string
 function M.quoted(word)
   return "'" .. word:gsub("'", "'\\''") .. "'"
+end
+
+--- A word with a backslash before each sign that bash would take for something else.
+---@param word string
+---@return string
+function M.escaped(word)
+  return (word:gsub('[^%w%._/+~@%%:,=\128-\255-]', '\\%0'))
 end
 
 --- The beginning and the end of a text of more than most bytes, with the number of
