@@ -25,19 +25,9 @@ func TestCoversThatCannotBeTold(t *testing.T) {
 // not there.
 func TestCoversWithoutDescriptors(t *testing.T) {
 	s := newCoverStage(t)
-	var before unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
-		t.Fatal(err)
-	}
-	none := before
-	none.Cur = 0
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
-		t.Fatal(err)
-	}
-	release, _, failed := s.a.place(s.policy)
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
-		t.Fatal(err)
-	}
+	var release func()
+	var failed []string
+	withoutDescriptors(t, func() { release, _, failed = s.a.place(s.policy) })
 	release()
 	for _, name := range allCovers {
 		if !slices.Contains(failed, s.at(name)) {

@@ -124,7 +124,15 @@ func (l *initLeader) wait(over func()) (ending, error) {
 }
 
 // treeTime bounds how long the rest of a run without a PID namespace is hunted.
-const treeTime = 2 * time.Second
+// Hundreds of processes may be left, and on a busy machine each of them waits for
+// a processor until it can end.
+const treeTime = 10 * time.Second
+
+// Times between two looks at the process table, which takes long when it is long.
+const (
+	soon  = 2 * time.Millisecond // after something new was found
+	later = 50 * time.Millisecond
+)
 
 // endTree ends what the command left behind. The init adopts orphans, so they
 // are all below it, and it ends when there are none; if it was killed they are
@@ -133,13 +141,16 @@ func (l *initLeader) endTree(alive bool) bool {
 	if !alive {
 		return l.endOrphans()
 	}
-	for end := time.Now().Add(treeTime); !l.gone(2 * time.Millisecond); {
+	hunted := hunted{}
+	pause := soon
+	for end := time.Now().Add(treeTime); !l.gone(pause); {
 		if time.Now().After(end) {
 			l.send(unix.SIGKILL)
 			return l.endOrphans()
 		}
-		for _, p := range descendants(processes(), l.pid) {
-			p.kill()
+		pause = min(2*pause, later)
+		if hunted.kill(descendants(processes(), l.pid)) {
+			pause = soon
 		}
 	}
 	return true

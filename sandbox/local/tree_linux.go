@@ -84,16 +84,47 @@ func descendants(all []process, roots ...int) []process {
 	return found
 }
 
-// kill ends exactly the process that was read, not one that got its number.
-func (p process) kill() {
+// kill ends exactly the process that was read, not one that got its number. It
+// reports whether that process has ended or must end now.
+func (p process) kill() bool {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err != nil {
-		return
+		return err == unix.ESRCH // or there are too many descriptors
 	}
 	defer unix.Close(fd)
-	if now, ok := readProcess(p.pid); ok && now.start == p.start {
-		unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	now, ok := readProcess(p.pid)
+	if !ok {
+		return false
 	}
+	if now.start != p.start {
+		return true
+	}
+	err = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	return err == nil || err == unix.ESRCH
+}
+
+// hunted remembers what was killed and may need a while to be gone.
+type hunted map[identity]struct{}
+
+// identity tells a process from all others since boot.
+type identity struct {
+	pid   int
+	start uint64
+}
+
+// kill ends those that were not killed before. It reports whether there were any.
+func (h hunted) kill(all []process) (some bool) {
+	for _, p := range all {
+		id := identity{p.pid, p.start}
+		if _, before := h[id]; before {
+			continue
+		}
+		some = true
+		if p.kill() {
+			h[id] = struct{}{}
+		}
+	}
+	return some
 }
 
 // initName is argv[1] of a run's init. Its first part is read by the init
