@@ -51,11 +51,15 @@ func modelText(p plan, f facts, r *proto.RunResult) string {
 		t.line("(no output)")
 	}
 	if r.Stdout.Bytes > 0 {
-		t.stream("stdout", r.Stdout)
+		shown := r.Stdout.Text
+		if f.terminal != nil {
+			shown = screenText(shown, f.terminal.Columns)
+		}
+		t.stream("stdout", r.Stdout, shown)
 	}
 	if r.Stderr.Bytes > 0 {
 		t.line("[stderr]")
-		t.stream("stderr", r.Stderr)
+		t.stream("stderr", r.Stderr, r.Stderr.Text)
 	}
 	for _, marker := range markers(p, f, r) {
 		t.line(marker)
@@ -77,11 +81,11 @@ func (t *transcript) line(text string) {
 	t.WriteString(text)
 }
 
-// stream writes the text of a stream and, if that is not all, where the rest
-// is.
-func (t *transcript) stream(name string, s proto.StreamText) {
+// stream writes what is shown of a stream's text and, if that is not all of the
+// stream, where the rest is.
+func (t *transcript) stream(name string, s proto.StreamText, shown string) {
 	t.fresh()
-	t.WriteString(s.Text)
+	t.WriteString(shown)
 	if !s.Truncated {
 		return
 	}

@@ -38,7 +38,7 @@ type run struct {
 	process  sandbox.Process // nil if it did not begin
 	decision approval.Decision
 	ending   *ending               // nil while it goes on
-	size     *sandbox.TerminalSize // of its terminal, to begin with; nil as planned
+	size     *sandbox.TerminalSize // of its terminal; nil as planned
 }
 
 // ending is how a run ended.
@@ -100,10 +100,10 @@ func (r *run) terminal() *sandbox.TerminalSize {
 func (r *run) resize(size sandbox.TerminalSize) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.size = &size
 	if r.process != nil {
 		return r.process.Resize(size)
 	}
-	r.size = &size
 	return nil
 }
 
@@ -133,12 +133,13 @@ type facts struct {
 	process  sandbox.Process
 	decision approval.Decision
 	ending   *ending
+	terminal *sandbox.TerminalSize // nil for pipes
 }
 
 func (r *run) facts() facts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return facts{r.began, r.dropped, r.process, r.decision, r.ending}
+	return facts{r.began, r.dropped, r.process, r.decision, r.ending, cmp.Or(r.size, r.plan.terminal)}
 }
 
 func (f facts) status() proto.Status {
