@@ -232,6 +232,41 @@ function M.type(run, bytes)
   end
 end
 
+---@class confine.Approvals what decides later commands of one server
+---@field server confine.Server
+---@field approvals confine.Approval[]?
+---@field failure confine.Failure? if there is no list
+
+--- Asks the server for where the person works, and each other one that is there.
+---@param on_done fun(all: confine.Approvals[])
+function M.approvals(on_done)
+  local here = M.here()
+  local asked = { here }
+  for _, other in ipairs(M.servers()) do
+    if other ~= here and other:alive() then
+      asked[#asked + 1] = other
+    end
+  end
+  local all, missing = {}, #asked
+  for i, of in ipairs(asked) do
+    of:request(protocol.send.approvals, vim.empty_dict(), function(failure, result)
+      all[i] = { server = of, approvals = result and result.approvals, failure = failure }
+      missing = missing - 1
+      if missing == 0 then
+        on_done(all)
+      end
+    end)
+  end
+end
+
+--- Ends what an answer of the person's means for later commands.
+---@param of confine.Server
+---@param id string
+---@param on_done fun(failure: confine.Failure?)
+function M.revoke(of, id, on_done)
+  of:request(protocol.send.revoke, { id = id }, on_done)
+end
+
 ---@param run confine.Run
 ---@param size confine.TerminalSize
 function M.resize(run, size)

@@ -165,6 +165,9 @@ local subcommands = {
   runs = function()
     require('confine.ui.list').open()
   end,
+  approvals = function()
+    require('confine.ui.approvals').open()
+  end,
   kill = function(words)
     kill(words[1])
   end,

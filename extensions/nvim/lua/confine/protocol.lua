@@ -3,7 +3,10 @@
 --- a test compares this file with docs/protocol.schema.json.
 
 ---@alias confine.AnswerKind 'selected'|'cancelled'
+---@alias confine.ApprovalOrigin 'person'|'rule'
+---@alias confine.ApprovalScope 'session'|'settings'
 ---@alias confine.DecidedBy 'limits'|'policy'|'memory'|'grant'|'person'|'default'
+---@alias confine.Decision 'allow'|'ask'|'deny'
 ---@alias confine.Enforcement 'full'|'partial'
 ---@alias confine.EvidenceSource 'observed'|'stderr'
 ---@alias confine.FacetState 'enforced'|'partial'|'open'|'unverified'
@@ -26,6 +29,25 @@
 ---@field read? string[]
 ---@field write? string[]
 
+---@class confine.Approval
+---@field at? string
+---@field command string
+---@field cwd? string
+---@field decision confine.Decision
+---@field id string
+---@field mode? confine.Mode
+---@field origin? string
+---@field outcome? 'allowed-session'|'rejected'|'cancelled'
+---@field policyHash? string
+---@field reason? string
+---@field revocable boolean
+---@field scope confine.ApprovalScope
+---@field session? string
+---@field source confine.ApprovalOrigin
+---@field text string
+---@field wanted? confine.Wanted
+---@field warnings? string[]
+
 ---@class confine.ApprovalAnswer
 ---@field outcome confine.ApprovalOutcome
 
@@ -41,6 +63,12 @@
 ---@class confine.ApprovalWithdrawn
 ---@field id string
 ---@field reason confine.WithdrawnReason
+
+---@class confine.ApprovalsParams
+---@field session? string
+
+---@class confine.ApprovalsResult
+---@field approvals confine.Approval[]
 
 ---@class confine.CancelParams
 ---@field id number|string
@@ -205,6 +233,9 @@
 ---@field usable boolean
 ---@field version? string
 
+---@class confine.RevokeParams
+---@field id string
+
 ---@class confine.RunCommandParams
 ---@field argv? string[]
 ---@field background? boolean
@@ -334,6 +365,8 @@ M.send = {
   run = 'runCommand',
   escalate = 'requestEscalation',
   capabilities = 'capabilities',
+  approvals = 'confine/approvals/list',
+  revoke = 'confine/approvals/revoke',
   kill = 'confine/runs/kill',
   write = 'confine/runs/write',
   resize = 'confine/runs/resize',

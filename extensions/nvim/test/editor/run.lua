@@ -369,3 +369,51 @@ test('a terminal asks like any other run, and what is typed before a yes is drop
   shows(c, 'n2', '[refused')
   check.eq(check.exists(file), false, 'it ran')
 end)
+
+test('what decides later commands is shown, and an answer can be ended', function(c)
+  local file = outside .. '/plugin-approved'
+  local wide = 'echo wide > ' .. file
+  c:run('first', wide)
+  c:result('first')
+  c:lua("require('confine').escalate('n1', {}, function(failure, result) _G.done.again = { failure = failure, result = result } end)")
+  c:armed()
+  c:input('S')
+  check.eq(c:result('again').exitCode, 0)
+  os.remove(file)
+  c:lua("vim.cmd('Confine approvals')")
+  local function text()
+    return c:lua("return table.concat(vim.fn.getbufline('confine://approvals', 1, '$'), '\\n')")
+  end
+  local function reads(part)
+    check.until_true(('the window shows %q'):format(part), function()
+      return text():find(part, 1, true)
+    end)
+  end
+  reads('allow  ' .. wide)
+  check.has(text(), 'Workspace folder: ' .. workspace)
+  check.has(text(), 'Exactly this command runs in workspace-write with 1 path to WRITE without a question.')
+  check.has(text(), outside)
+  check.eq(c:lua('return { vim.wo.wrap, vim.wo.breakindent, vim.bo.modifiable }'), { true, true, false })
+  c:input('/^allow<CR>x')
+  reads('no answer of yours still counts')
+  c:lua("require('confine').escalate('n1', {}, function(failure, result) _G.done.third = { failure = failure, result = result } end)")
+  check.has(c:armed().text, wide) -- asked again
+  c:input('n')
+  check.eq(c:result('third').status, 'refused')
+  check.eq(check.exists(file), false, 'it ran')
+  reads('refuse ' .. wide) -- a no counts, too
+  -- A rule is shown, and not ended.
+  local settings = vim.env.XDG_CONFIG_HOME .. '/confine/config.toml'
+  local before = check.read(settings)
+  local ok, problem = pcall(function()
+    vim.fn.writefile(vim.split(before .. '\n[[rules]]\ndecision = "deny"\ncommand = ["no-such-command"]\nreason = "for a test"\n', '\n'), settings)
+    reads('refuse no-such-command')
+    check.has(text(), 'for a test')
+    c:input('Gx')
+    check.until_true('it says where the rule stands', function()
+      return table.concat(c:lua('return _G.told'), '\n'):find('a rule is taken out where it stands: ' .. settings, 1, true)
+    end)
+  end)
+  vim.fn.writefile(vim.split(before, '\n'), settings, 'b')
+  assert(ok, problem)
+end)

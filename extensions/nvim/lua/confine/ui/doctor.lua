@@ -1,6 +1,7 @@
 --- The window with what can be enforced here.
 local M = {}
 
+local text = require('confine.text')
 local window = require('confine.ui.window')
 
 local marks = { ok = '✓ ', info = '  ', warn = '! ', error = '✗ ' }
@@ -12,22 +13,16 @@ local namespace = vim.api.nvim_create_namespace('confine.doctor')
 function M.open(server, capabilities)
   require('confine.ui.highlight').define()
   local program = server.program
-  local lines = {
-    ('confine %s at %s, protocol %d'):format(capabilities.version, program and program.command[1] or '?', capabilities.protocolVersion),
-    '',
-  }
+  local rows = {
+    { text = text.visible(('confine %s at %s, protocol %d'):format(capabilities.version, program and program.command[1] or '?', capabilities.protocolVersion)) },
+    { text = '' },
+  } ---@type confine.Row[]
+  for _, finding in ipairs(require('confine.report').findings(capabilities)) do
+    rows[#rows + 1] = { text = marks[finding.level] .. finding.text, group = groups[finding.level] }
+  end
+  vim.list_extend(rows, { { text = '' }, { text = '`confine doctor --verify` in a terminal tries all of it.' } })
   local buf = window.buffer('confine://doctor')
-  local findings = require('confine.report').findings(capabilities)
-  for _, finding in ipairs(findings) do
-    lines[#lines + 1] = marks[finding.level] .. finding.text
-  end
-  vim.list_extend(lines, { '', '`confine doctor --verify` in a terminal tries all of it.' })
-  window.set_lines(buf, 0, -1, lines)
-  for i, finding in ipairs(findings) do
-    if groups[finding.level] then
-      vim.api.nvim_buf_set_extmark(buf, namespace, i + 1, 0, { end_row = i + 1, end_col = #lines[i + 2], hl_group = groups[finding.level] })
-    end
-  end
+  window.set_rows(buf, namespace, rows)
   window.map(buf, 'q', 'close', function()
     vim.cmd.close()
   end)

@@ -7,6 +7,7 @@ local text = require('confine.text')
 local wording = require('confine.ui.wording')
 local guard = require('confine.ui.guard')
 local idle = require('confine.ui.idle')
+local window = require('confine.ui.window')
 
 --- Milliseconds between two looks at whether the question is in front of the person.
 local interval = 50
@@ -182,29 +183,6 @@ local function placed(count, columns)
   }
 end
 
---- Writes the rows into the buffer.
----@param f confine.Float
-local function write(f)
-  local bo = vim.bo[f.buf]
-  bo.modifiable = true
-  vim.api.nvim_buf_set_lines(
-    f.buf,
-    0,
-    -1,
-    false,
-    vim.tbl_map(function(row)
-      return row.text
-    end, f.rows)
-  )
-  bo.modifiable = false
-  vim.api.nvim_buf_clear_namespace(f.buf, namespace, 0, -1)
-  for i, row in ipairs(f.rows) do
-    if row.group then
-      vim.api.nvim_buf_set_extmark(f.buf, namespace, i - 1, 0, { end_row = i - 1, end_col = #row.text, hl_group = row.group })
-    end
-  end
-end
-
 --- Opens the window without taking the focus, or moves it to where it belongs.
 ---@param f confine.Float
 local function place(f)
@@ -228,7 +206,7 @@ local function draw(f)
   f.rows = wording.rows(f.asked.question, f.width, keys())
   f.seen = 0
   without_autocommands(function()
-    write(f)
+    window.set_rows(f.buf, namespace, f.rows)
     place(f)
   end)
   f.footer = ''

@@ -81,11 +81,7 @@ local function close(view)
       return row.text
     end, rows)
   )
-  for i, row in ipairs(rows) do
-    if row.group then
-      vim.api.nvim_buf_set_extmark(view.buf, namespace, first + i - 1, 0, { end_row = first + i - 1, end_col = #row.text, hl_group = row.group })
-    end
-  end
+  window.colour(view.buf, namespace, first, rows)
 end
 
 ---@param view confine.OutputView

@@ -24,6 +24,37 @@ function M.set_lines(buf, first, last, lines)
   vim.bo[buf].modifiable = false
 end
 
+--- Replaces all lines of such a buffer by rows in their colours.
+---@param buf integer
+---@param namespace integer
+---@param rows confine.Row[]
+function M.set_rows(buf, namespace, rows)
+  M.set_lines(
+    buf,
+    0,
+    -1,
+    vim.tbl_map(function(row)
+      return row.text
+    end, rows)
+  )
+  vim.api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+  M.colour(buf, namespace, 0, rows)
+end
+
+--- Colours rows that stand from line first on.
+---@param buf integer
+---@param namespace integer
+---@param first integer counted from 0
+---@param rows confine.Row[]
+function M.colour(buf, namespace, first, rows)
+  for i, row in ipairs(rows) do
+    if row.group then
+      local line = first + i - 1
+      vim.api.nvim_buf_set_extmark(buf, namespace, line, 0, { end_row = line, end_col = #row.text, hl_group = row.group })
+    end
+  end
+end
+
 --- Shows a buffer in a split below, or finds the window that shows it.
 ---@param buf integer
 ---@param focus boolean
