@@ -73,14 +73,18 @@ local misleading = {
 local short = { ['\n'] = '\\n', ['\r'] = '\\r', ['\t'] = '\\t' }
 
 ---@param code integer
----@param ranges integer[][]
+---@param ranges integer[][] in order
 local function within(code, ranges)
-  for _, range in ipairs(ranges) do
-    if code >= range[1] and code <= range[2] then
-      return true
+  local first, last = 1, #ranges
+  while first < last do -- the first range that does not end before code
+    local middle = math.floor((first + last) / 2)
+    if code > ranges[middle][2] then
+      first = middle + 1
+    else
+      last = middle
     end
   end
-  return false
+  return code >= ranges[first][1] and code <= ranges[first][2]
 end
 
 --- One valid character of text at i: its length in bytes and code, or nil.
@@ -116,6 +120,14 @@ local function written_out(text, strange)
   end
   local out, i = {}, 1
   while i <= #text do
+    local plain = text:match('^[\32-\126]+', i)
+    if plain then
+      out[#out + 1] = plain
+      i = i + #plain
+      if i > #text then
+        break
+      end
+    end
     local length, code = character(text, i)
     if not length or not code then
       out[#out + 1] = ('\\x%02x'):format(text:byte(i))
@@ -183,22 +195,39 @@ function M.bounded(text, most)
   return ('%s⟨%d bytes not shown⟩%s'):format(text:sub(1, head), tail - head - 1, text:sub(tail))
 end
 
+--- The characters of a line, each with the marks on it, and how wide each is drawn.
+---@param line string
+---@return fun(): string?, integer?
+local function characters(line)
+  local chars, i = vim.fn.split(line, '\\zs'), 0
+  return function()
+    i = i + 1
+    local char = chars[i]
+    if char then
+      return char, #char == 1 and char >= ' ' and char <= '~' and 1 or vim.fn.strdisplaywidth(char)
+    end
+  end
+end
+
 --- Cuts one line into rows of at most width cells; never fewer than one row.
 ---@param line string
 ---@param width integer cells, at least 2
 ---@return string[]
 function M.rows(line, width)
-  if vim.fn.strdisplaywidth(line) <= width then
-    return { line }
+  local rows = {}
+  if not line:find('[^\32-\126]') then
+    for i = 1, math.max(1, #line), width do
+      rows[#rows + 1] = line:sub(i, i + width - 1)
+    end
+    return rows
   end
-  local rows, row, used = {}, {}, 0
-  for _, char in ipairs(vim.fn.split(line, '\\zs')) do
-    local cells = vim.fn.strdisplaywidth(char)
-    if used + cells > width and used > 0 then
+  local row, used = {}, 0
+  for char, wide in characters(line) do
+    if used + wide > width and used > 0 then
       rows[#rows + 1], row, used = table.concat(row), {}, 0
     end
     row[#row + 1] = char
-    used = used + cells
+    used = used + wide
   end
   rows[#rows + 1] = table.concat(row)
   return rows
