@@ -141,14 +141,12 @@ local function footer(f)
   elseif not f.guard.armed then
     return ' … '
   elseif f.seen < #f.rows then
-    return (' %d more rows: read to the end (G)  %s refuse '):format(#f.rows - f.seen, k.refuse[1])
+    return (' %s refuse  %d more rows: read to the end (G) '):format(k.refuse[1], #f.rows - f.seen)
   end
-  local parts = {}
+  local parts = { k.refuse[1] .. ' refuse', k.dismiss[1] .. ' close' } -- first, since a narrow window cuts the end
   for _, choice in ipairs(wording.allowing(f.asked.question, k)) do
     parts[#parts + 1] = choice.key .. ' ' .. choice.label
   end
-  parts[#parts + 1] = k.refuse[1] .. ' refuse'
-  parts[#parts + 1] = k.dismiss[1] .. ' close'
   return ' ' .. table.concat(parts, '  ') .. ' '
 end
 
