@@ -32,12 +32,27 @@ if vim.env.FAKE_START == 'exit' then
   os.exit(5)
 end
 
+-- capabilities is what a machine says on which nothing can be confined.
+local changed_mode
+local function capabilities(mode)
+  return {
+    protocolVersion = 1, version = 'fake', state = 'ready', ok = false, mode = mode, provider = 'none', canAsk = true, stdinOpen = true, pty = false,
+    problems = { 'no provider can be used: install bubblewrap' }, settingsProblems = {}, hints = {}, roots = {}, refusedRoots = {}, settings = {}, limits = {},
+    providers = { { provider = 'landlock', usable = false, reason = 'the kernel has none' } }, tool = { name = 'bash', description = '', inputSchema = {}, arguments = {} },
+  }
+end
+
 local answers = {} -- what to do with the answer to each question
 local current, run_id
 local api = {}
 
 function api.send(method, params)
   send({ method = method, params = params })
+end
+
+function api.change_mode(mode)
+  changed_mode = mode
+  send({ method = 'confine/capabilitiesChanged', params = { state = 'ready' } })
 end
 
 function api.exit(code)
@@ -78,7 +93,12 @@ for message in receive do
   elseif message.method == 'exit' then
     os.exit(0)
   elseif message.method == 'capabilities' then
-    send({ id = message.id, error = { code = -32601, message = 'the fake has none' } })
+    local mode = changed_mode or vim.env.FAKE_MODE
+    if not mode then
+      send({ id = message.id, error = { code = -32601, message = 'the fake has none' } })
+    else
+      send({ id = message.id, result = capabilities(mode) })
+    end
   elseif message.method == '$/cancelRequest' then
     api.reply({ status = 'cancelled' })
   elseif answers[message.id] then

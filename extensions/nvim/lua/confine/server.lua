@@ -239,7 +239,7 @@ end
 --- gone forgets the process and settles what waited for it.
 ---@param message string
 function Server:gone(message)
-  self.rpc, self.life = nil, nil
+  self.rpc, self.life, self.capabilities = nil, nil, nil
   self:forget_timer()
   local pending = self.pending
   self.pending = {}

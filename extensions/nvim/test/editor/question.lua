@@ -165,10 +165,10 @@ test('macros, mappings, scripts and counts do not answer yes', function(c)
   end
   c:lua("vim.cmd('normal Y')")
   unanswered(c, 'scripted')
-  c:lua("vim.api.nvim_feedkeys('Y', 'm', false)")
-  unanswered(c, 'scripted')
-  c:lua("vim.api.nvim_feedkeys('Y', 'x', false)")
-  unanswered(c, 'scripted')
+  for _, flags in ipairs({ '', 'm', 'x', 'n', 'nx', 'i' }) do -- with t they claim to be typed
+    c:lua("vim.api.nvim_feedkeys('Y', ..., false)", flags)
+    unanswered(c, 'scripted')
+  end
   pcall(vim.rpcrequest, c.channel, 'nvim_paste', 'Y', true, -1) -- nothing can be pasted in there
   unanswered(c, 'scripted')
   c:input('gn') -- a mapping may refuse

@@ -25,12 +25,15 @@ check.test('the help file has tags, and they lead somewhere', function()
   end
 end)
 
-check.test('every subcommand, event, option and function is in it', function()
+check.test('every subcommand, event, option, colour and function is in it', function()
   for _, name in ipairs(require('confine.commands').names()) do
     check.has(help, '*:Confine-' .. name .. '*')
   end
   for name in check.read(check.plugin .. '/lua/confine/event.lua'):gmatch("| '(%w+)'") do
     check.has(help, '*' .. name .. '*')
+  end
+  for name in pairs(require('confine.ui.highlight').links) do
+    check.has(help, '*hl-' .. name .. '*')
   end
   for name, value in pairs(require('confine')) do
     if type(value) == 'function' then

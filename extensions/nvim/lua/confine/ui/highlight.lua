@@ -1,7 +1,7 @@
 --- Highlight groups, each linked to a standard one unless the person set it.
 local M = {}
 
-local links = {
+M.links = {
   ConfineQuestion = 'NormalFloat',
   ConfineBorder = 'WarningMsg',
   ConfineTitle = 'Title',
@@ -10,14 +10,13 @@ local links = {
   ConfineLabel = 'Comment',
   ConfineKey = 'Special',
   ConfineHint = 'Comment',
-  ConfineStderr = 'WarningMsg',
   ConfineOk = 'DiagnosticOk',
   ConfineBad = 'DiagnosticError',
   ConfineRunning = 'DiagnosticInfo',
 }
 
 function M.define()
-  for name, target in pairs(links) do
+  for name, target in pairs(M.links) do
     vim.api.nvim_set_hl(0, name, { link = target, default = true })
   end
 end
