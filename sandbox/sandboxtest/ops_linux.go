@@ -114,9 +114,10 @@ type opsTest struct {
 	operations []*operation
 	judges     opsJudges
 
-	mu    sync.Mutex // guards what follows
-	got   map[int]opsOutcome
-	wrong []string
+	mu     sync.Mutex // guards what follows
+	got    map[int]opsOutcome
+	missed int // calls that the observer told it did not see
+	wrong  []string
 }
 
 func runOpsHere(t *testing.T, c Config, w world) {
@@ -170,6 +171,9 @@ func (o *opsTest) confine(t *testing.T, name string, level levels) {
 		}
 	})
 	o.wrong = append(o.wrong, o.changed(o.judges, o.operations, before, opsRecords(t, o.base))...)
+	if enough := len(o.operations) / 20; o.missed > enough {
+		o.wrong = append(o.wrong, fmt.Sprintf("the observer missed %d calls of %d operations: this shows too little", o.missed, len(o.operations)))
+	}
 }
 
 // scene makes a scene and the operations for it.

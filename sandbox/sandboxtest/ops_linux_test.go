@@ -167,8 +167,13 @@ func TestOpsDisagreement(t *testing.T) {
 		{"failing by itself, but let through", inside, opsOutcome{"open", unix.EACCES}, fine, nil, false},
 	} {
 		j, op := opsCase("open", withNamespaces, sandbox.WorkspaceWrite, unix.O_WRONLY, test.file)
-		if what := j.disagreement(op, test.plain, test.got, test.denials); (what == "") != test.agree {
+		if what := j.disagreement(op, test.plain, test.got, test.denials, false); (what == "") != test.agree {
 			t.Errorf("%s: got %q", test.what, what)
+		}
+		// Nothing but a denial may lack where the observer missed something.
+		agree := test.agree || test.what == "not told"
+		if what := j.disagreement(op, test.plain, test.got, test.denials, true); (what == "") != agree {
+			t.Errorf("%s, with calls that were missed: got %q", test.what, what)
 		}
 	}
 }

@@ -87,12 +87,15 @@ func (o *opsTest) try(t *testing.T, batch opsBatch) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if seen := run.result.Observation; seen.State != sandbox.ObservedFully {
+	// On a machine that is busy with other things the guardian may stand in for this process.
+	seen := run.result.Observation
+	if seen.State != sandbox.ObservedFully && seen.Omitted == 0 {
 		o.wrong = append(o.wrong, fmt.Sprintf("a run was not observed as a whole: %+v", seen))
 	}
+	o.missed += int(seen.Omitted)
 	maps.Copy(o.got, run.outcomes)
 	for _, op := range batch.operations {
-		if what := o.judges.of(op.number).disagreement(op, o.plain[op.number], run.outcomes[op.number], denials[op.number]); what != "" {
+		if what := o.judges.of(op.number).disagreement(op, o.plain[op.number], run.outcomes[op.number], denials[op.number], seen.Omitted > 0); what != "" {
 			o.wrong = append(o.wrong, fmt.Sprintf("in %s mode, %v\n\t%s", batch.mode, op, what))
 		}
 		delete(denials, op.number)
