@@ -242,6 +242,31 @@ test('the list of runs', function(c)
   end)
 end)
 
+test('a window that outlives its buffer is the person\'s', function(c)
+  c:lua("vim.cmd('Confine run echo one')")
+  shows(c, 'n1', '[ok')
+  for _, way in ipairs({ "vim.api.nvim_input('q')", "vim.cmd('bwipeout')" }) do
+    c:lua("vim.cmd('Confine runs') vim.cmd('only') " .. way)
+    c:wait_for("vim.api.nvim_buf_get_name(0) == ''", 'another buffer is there')
+    check.eq(c:lua("vim.cmd('enew') return { vim.wo.winfixbuf, #_G.told }"), { false, 0 }, way)
+  end
+end)
+
+test('a session that is loaded leaves nothing of ours behind', function(c)
+  local session = outside .. '/session.vim'
+  c:lua("vim.cmd('Confine run echo one')")
+  shows(c, 'n1', '[ok')
+  c:lua("vim.cmd('Confine runs') vim.cmd.mksession(...) vim.cmd('silent %bwipeout!') vim.cmd.source(...)", session)
+  check.eq(c:lua("return vim.fn.bufexists('confine://runs')"), 1)
+  c:lua("vim.cmd('Confine runs')")
+  check.has(c:lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')"), 'echo one')
+  check.eq(c:lua([[
+    return #vim.tbl_filter(function(buf) return vim.api.nvim_buf_get_name(buf) == 'confine://runs' end, vim.api.nvim_list_bufs())
+  ]]), 1)
+  check.eq(c:lua('return vim.api.nvim_buf_get_name(0)'), 'confine://runs')
+  os.remove(session)
+end)
+
 test('autocommands, doctor, log, completion', function(c)
   c:run('one', 'true')
   c:result('one')

@@ -118,9 +118,7 @@ local function make()
     end,
   })
   window.map(buf, 'x', 'end an answer', revoke)
-  window.map(buf, 'q', 'close', function()
-    vim.cmd.close()
-  end)
+  window.map_close(buf)
 end
 
 --- Opens the window, and moves there.

@@ -23,9 +23,7 @@ function M.open(server, capabilities)
   vim.list_extend(rows, { { text = '' }, { text = '`confine doctor --verify` in a terminal tries all of it.' } })
   local buf = window.buffer('confine://doctor')
   window.set_rows(buf, namespace, rows)
-  window.map(buf, 'q', 'close', function()
-    vim.cmd.close()
-  end)
+  window.map_close(buf)
   vim.wo[window.split(buf, true)].linebreak = true
 end
 

@@ -104,9 +104,7 @@ function M.open()
         require('confine.commands').escalate({ run.id })
       end
     end)
-    window.map(buf, 'q', 'close', function()
-      vim.cmd.close()
-    end)
+    window.map_close(buf)
   end
   draw()
   vim.wo[window.split(buf, true)].wrap = false

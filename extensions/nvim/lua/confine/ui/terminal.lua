@@ -60,7 +60,7 @@ local function make(run)
       require('confine.client').type(run, bytes)
     end,
   })
-  pcall(vim.api.nvim_buf_set_name, buf, 'confine://' .. run.id)
+  window.name(buf, 'confine://' .. run.id)
   local clean = ansi.for_terminal()
   local function draw(piece)
     if piece.gap > 0 then

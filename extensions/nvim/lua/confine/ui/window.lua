@@ -2,6 +2,19 @@
 --- that nothing can be typed into.
 local M = {}
 
+--- Names a buffer. What had the name goes, with its windows: what was shown before,
+--- or an empty buffer of a session that was saved and loaded.
+---@param buf integer
+---@param name string
+function M.name(buf, name)
+  for _, other in ipairs(vim.api.nvim_list_bufs()) do
+    if other ~= buf and vim.api.nvim_buf_get_name(other) == name and not vim.bo[other].modified then
+      vim.api.nvim_buf_delete(other, { force = true })
+    end
+  end
+  pcall(vim.api.nvim_buf_set_name, buf, name)
+end
+
 --- A buffer for text that others wrote: no modelines, no file type, no undo.
 ---@param name string
 ---@return integer
@@ -9,7 +22,7 @@ function M.buffer(name)
   local buf = vim.api.nvim_create_buf(false, true)
   local bo = vim.bo[buf]
   bo.buftype, bo.bufhidden, bo.swapfile, bo.modeline, bo.undolevels, bo.modifiable = 'nofile', 'wipe', false, false, -1, false
-  pcall(vim.api.nvim_buf_set_name, buf, name)
+  M.name(buf, name)
   return buf
 end
 
@@ -77,6 +90,15 @@ function M.split(buf, focus)
     }) do
       vim.api.nvim_set_option_value(name, value, { scope = 'local', win = win })
     end
+    -- If the window outlives the buffer, it is the person's, for any buffer.
+    vim.api.nvim_create_autocmd('BufWinLeave', {
+      buffer = buf,
+      callback = function()
+        if vim.api.nvim_win_is_valid(win) then
+          vim.wo[win].winfixbuf = false
+        end
+      end,
+    })
   end
   if focus then
     vim.api.nvim_set_current_win(win)
@@ -92,13 +114,21 @@ function M.map(buf, key, what, fn)
   vim.keymap.set('n', key, fn, { buffer = buf, nowait = true, silent = true, desc = 'confine: ' .. what })
 end
 
+--- The key that closes the window, also if it is the last one.
+---@param buf integer
+function M.map_close(buf)
+  M.map(buf, 'q', 'close', function()
+    if not pcall(vim.cmd.close) then
+      vim.cmd.bwipeout()
+    end
+  end)
+end
+
 --- The keys of a window that shows a run.
 ---@param buf integer
 ---@param run confine.Run
 function M.map_run(buf, run)
-  M.map(buf, 'q', 'close', function()
-    vim.cmd.close()
-  end)
+  M.map_close(buf)
   M.map(buf, 'x', 'end the command', function()
     if not require('confine.runs').ended(run) then
       require('confine.client').kill(run)
