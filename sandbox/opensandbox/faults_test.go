@@ -3,7 +3,9 @@
 package opensandbox_test
 
 import (
+	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +106,7 @@ func TestHangOfTheService(t *testing.T) {
 		{"look-up", injection{osbtest.Get, 0, kind(osbtest.Hang)}, refused},
 		{"endpoint", injection{osbtest.Endpoint, 0, kind(osbtest.Hang)}, refused},
 		{"ping", injection{osbtest.Ping, 0, kind(osbtest.Hang)}, refused},
+		{"ping, and a page for it", injection{osbtest.Ping, 0, kind(osbtest.HTML)}, refused},
 		{"command", injection{osbtest.Command, 1, kind(osbtest.Hang)}, broken},
 		{"command when it began", injection{osbtest.Command, 1, after(osbtest.Hang)}, broken},
 	} {
@@ -182,9 +185,19 @@ func TestFaultOfACommand(t *testing.T) {
 				if how := a.how(); how == ended && strings.ReplaceAll(a.stdout, "hi\n", "") != "" {
 					t.Errorf("output that was never printed: %q", a.stdout)
 				}
+				if cut := cutsOutput(test.faults); a.how() == ended && (a.result.Missing != "") != cut {
+					t.Errorf("the output was cut: %v, and is said to miss: %q", cut, a.result.Missing)
+				}
 			})
 		}
 	}
+}
+
+// cutsOutput reports whether nobody can know that all output came.
+func cutsOutput(faults []injection) bool {
+	return slices.ContainsFunc(faults, func(i injection) bool {
+		return slices.Contains([]osbtest.Kind{osbtest.CutEvent, osbtest.CutFinal, osbtest.BadEvent}, i.fault.Kind)
+	})
 }
 
 // TestStatusThatNeverEnds: a service that says for ever that a command runs is left
@@ -312,6 +325,20 @@ func TestUndeletable(t *testing.T) {
 		b.open(t)
 		b.expect(t, b.run(t.Context(), spec("two", "true")), ended)
 	}
+}
+
+// TestMadeWithoutAnAnswer: a sandbox that was made, of which confine did not hear, does
+// not wait for the end of the session to be deleted.
+func TestMadeWithoutAnAnswer(t *testing.T) {
+	b := newBench(t, osbtest.Options{}, nil)
+	b.inject(injection{osbtest.Create, 1, after(osbtest.Drop)})
+	a := b.run(t.Context(), spec("one", "true"))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := b.fake.Await(ctx, func(l osbtest.Ledger) bool { return len(l.Sandboxes) == 1 && len(l.Existing()) == 0 }); err != nil {
+		t.Errorf("it is left: %v", err)
+	}
+	b.expect(t, a, refused)
 }
 
 // TestOneSandboxIsBounded: whatever becomes of confine, the service ends a sandbox by

@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -274,6 +275,12 @@ func TestRenewal(t *testing.T) {
 	<-second.Reached()
 	second.Release()
 	box := s.fake.Ledger().Sandboxes[0]
+	for _, r := range s.fake.Requests() { // the sandbox ends at a like time if none of them counted
+		var asked struct{ ExpiresAt time.Time }
+		if r.Route == osbtest.Renew && (json.Unmarshal([]byte(r.Body), &asked) != nil || asked.ExpiresAt.Before(time.Now().Add(100*time.Hour))) {
+			t.Errorf("it is to be renewed by our clock: %s", r.Body)
+		}
+	}
 	// It was renewed at a time that our clock has, so that the service's nine minutes are not in it.
 	if from := time.Now().Add(100*time.Hour + 9*time.Minute + 30*time.Second); !box.Exists || box.Expires.Before(from) || box.Expires.After(from.Add(2*time.Minute)) {
 		t.Errorf("it ends at %v, now is %v there", box.Expires, time.Now().Add(100*time.Hour+9*time.Minute))
@@ -286,6 +293,22 @@ func TestLostSandboxIsTold(t *testing.T) {
 	s.run(sandbox.Spec{Command: "true"})
 	s.fake.Expire(s.fake.Ledger().Sandboxes[0].ID)
 	if _, err := s.try(sandbox.Spec{Command: "true"}); !unavailable(err) {
+		t.Errorf("the next command: %v", err)
+	}
+	if o := s.run(sandbox.Spec{Command: "true"}); o.ExitCode != 0 {
+		t.Errorf("the one after it: %+v", o)
+	}
+}
+
+// TestSandboxLostMeanwhile: one that is found to be gone while nothing runs is told, too.
+func TestSandboxLostMeanwhile(t *testing.T) {
+	s := newService(t, func(c *opensandbox.Config) { c.Renew = 2 * time.Millisecond })
+	s.run(sandbox.Spec{Command: "true"})
+	noticed := s.fake.HoldCall(osbtest.Delete, 1)
+	s.fake.Expire(s.fake.Ledger().Sandboxes[0].ID)
+	<-noticed.Reached()
+	noticed.Release()
+	if _, err := s.try(sandbox.Spec{Command: "true"}); !unavailable(err) || !strings.Contains(err.Error(), "no such sandbox any more") {
 		t.Errorf("the next command: %v", err)
 	}
 	if o := s.run(sandbox.Spec{Command: "true"}); o.ExitCode != 0 {

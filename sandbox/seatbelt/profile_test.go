@@ -220,6 +220,19 @@ func TestOperations(t *testing.T) {
 	}
 }
 
+// TestStateInTheWorkspace: confine's own folders are closed wherever they lie.
+func TestStateInTheWorkspace(t *testing.T) {
+	e := build(t, sandbox.Policy{Mode: sandbox.WorkspaceWrite, Roots: roots("/Users/ann/repo")},
+		Session{State: []string{"/Users/ann/repo/state"}, Own: []string{"/Users/ann/repo/state/1/tmp"}})
+	for path, want := range map[string]bool{"/Users/ann/repo/f": true, "/Users/ann/repo/state/audit.jsonl": false, "/Users/ann/repo/state/1/tmp/f": true} {
+		for _, name := range []string{"file-read-data", "file-write-data"} {
+			if got := e.allows(operation{name: name, path: path}); got != want {
+				t.Errorf("%s of %s: allowed is %v", name, path, got)
+			}
+		}
+	}
+}
+
 // TestProfilesAreAsWritten compares whole profiles, so that a change of any rule is
 // seen by whoever makes it. "go test ./sandbox/seatbelt -update" writes them anew.
 func TestProfilesAreAsWritten(t *testing.T) {

@@ -19,7 +19,7 @@ type command struct {
 	dir        string // as asked for
 	env        map[string]string
 	background bool
-	box        *box // nil for the one-call contract
+	box        *box // one without an id, for the one-call contract
 
 	stdout, stderr string // files; in the background both are one
 	cmd            *exec.Cmd

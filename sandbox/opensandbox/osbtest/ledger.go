@@ -3,7 +3,6 @@ package osbtest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -56,12 +55,8 @@ func (s *Server) Ledger() Ledger {
 		l.Sandboxes = append(l.Sandboxes, Sandbox{ID: b.id, Exists: b.exists(), Told: b.told, Request: b.request, Expires: b.expires, Metadata: b.metadata})
 	}
 	for _, c := range s.commands {
-		ran := Ran{ID: c.id, Command: c.text, Dir: c.dir, Env: c.env, Background: c.background,
-			Running: !c.over, ExitCode: c.exit, Signal: c.signal, Interrupted: c.interrupted}
-		if c.box != nil {
-			ran.Sandbox = c.box.id
-		}
-		l.Commands = append(l.Commands, ran)
+		l.Commands = append(l.Commands, Ran{ID: c.id, Sandbox: c.box.id, Command: c.text, Dir: c.dir, Env: c.env, Background: c.background,
+			Running: !c.over, ExitCode: c.exit, Signal: c.signal, Interrupted: c.interrupted})
 	}
 	return l
 }
@@ -97,11 +92,6 @@ func (l Ledger) Running() []Ran {
 		}
 	}
 	return left
-}
-
-// outside reports whether a command ran in no sandbox.
-func (l Ledger) outside() bool {
-	return slices.ContainsFunc(l.Commands, func(c Ran) bool { return c.Sandbox == "" })
 }
 
 // change tells those who wait that the ledger is another, s.mu held.

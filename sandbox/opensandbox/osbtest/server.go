@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -142,11 +143,24 @@ func (s *Server) Close() error {
 	for _, b := range boxes {
 		s.destroy(b, "Terminated")
 	}
-	if s.Ledger().outside() {
-		s.endMarked(s.scratch)
-	}
+	s.endOutside()
 	s.waiting.Wait()
 	return os.RemoveAll(s.scratch)
+}
+
+// endOutside ends the commands that ran in no sandbox.
+func (s *Server) endOutside() {
+	s.mu.Lock()
+	outside := slices.DeleteFunc(slices.Clone(s.commands), func(c *command) bool { return c.box.id != "" })
+	s.mu.Unlock()
+	for _, c := range outside {
+		if s.interrupt(c) {
+			c.group(kill)
+		}
+	}
+	if len(outside) > 0 { // looking for processes takes milliseconds
+		s.endMarked(s.scratch)
+	}
 }
 
 // Request is one call as it came in.
@@ -245,7 +259,7 @@ func (s *Server) Expire(id string) {
 func (s *Server) RestartExecd(id string) {
 	s.mu.Lock()
 	for _, c := range s.commands {
-		if c.box != nil && c.box.id == id && !c.forgotten {
+		if c.box.id == id && !c.forgotten {
 			c.forgotten = true
 			close(c.dropped)
 		}
