@@ -47,6 +47,7 @@ func signalOf(state *os.ProcessState) string {
 // their process group included. It knows them on Linux only.
 func (s *Server) Marked(sandbox string) []int { return marked(filepath.Join(s.scratch, sandbox)) }
 
+// marked lists the processes that were marked with a folder or one below it.
 func marked(dir string) []int {
 	proc, err := os.Open("/proc")
 	if err != nil {
@@ -54,8 +55,6 @@ func marked(dir string) []int {
 	}
 	defer proc.Close()
 	names, _ := proc.Readdirnames(-1)
-	entry := []byte("\x00" + marker + "=" + dir + "\x00")
-	halved := []byte("\x00" + marker + "\x00" + dir + "\x00") // while bash takes its entries apart
 	var pids []int
 	var environ bytes.Buffer // one for all: this is done after every sandbox
 	for _, name := range names {
@@ -63,11 +62,22 @@ func marked(dir string) []int {
 		if err != nil {
 			continue
 		}
-		if readEnvironment(&environ, "/proc/"+name) && (bytes.Contains(environ.Bytes(), entry) || bytes.Contains(environ.Bytes(), halved)) {
+		if readEnvironment(&environ, "/proc/"+name) && marks(environ.Bytes(), dir) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
+}
+
+// marks reports whether an environment says that its process belongs to a folder.
+func marks(environ []byte, dir string) bool {
+	for _, equals := range []string{"=", "\x00"} { // NUL while bash takes its entries apart
+		_, rest, found := bytes.Cut(environ, []byte("\x00"+marker+equals+dir))
+		if found && len(rest) > 0 && (rest[0] == 0 || rest[0] == '/') {
+			return true
+		}
+	}
+	return false
 }
 
 // readEnvironment reads that of a process into buffer, a NUL byte before each entry

@@ -2,6 +2,10 @@ package osbtest_test
 
 import (
 	"bufio"
+	"encoding/json"
+	"net/http"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/confine-dev/confine/sandbox/opensandbox/osbtest"
@@ -34,10 +38,44 @@ func TestMarkedWithinExec(t *testing.T) {
 	w := newWorld(t, osbtest.Options{})
 	answer := w.command(t, map[string]any{"command": `echo up; exec bash -c 'exec bash -c "$0" "$0"' 'exec bash -c "$0" "$0"'`})
 	w.until(t, bufio.NewReader(answer.Body), "up")
-	for range 500 {
+	for range 100 {
 		if got := w.Marked(w.sandbox); len(got) != 1 {
 			t.Fatalf("in the sandbox: %v", got)
 		}
 	}
 	w.lifecycle(t, "DELETE", "/v1/sandboxes/"+w.sandbox, "")
+}
+
+// TestCloseOutside: the one-call contract knows no sandbox that could be deleted; what
+// its commands left ends with the service.
+func TestCloseOutside(t *testing.T) {
+	s := newServer(t, osbtest.Options{})
+	r, err := http.NewRequestWithContext(t.Context(), "POST", s.URL()+"/v1/sandbox/run", strings.NewReader(`{"cmd": "setsid sleep 1000 >/dev/null 2>&1 & echo $!"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+s.Key())
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var result struct{ Stdout string }
+	if err := json.NewDecoder(answer.Body).Decode(&result); err != nil {
+		t.Fatal(err)
+	}
+	// Empty for what is gone, and for what waits to be.
+	arguments := func() string {
+		text, _ := os.ReadFile("/proc/" + strings.TrimSpace(result.Stdout) + "/cmdline")
+		return string(text)
+	}
+	if arguments() == "" {
+		t.Fatalf("nothing was left: %q", result.Stdout)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := arguments(); got != "" {
+		t.Errorf("left after the service: %q", got)
+	}
 }
