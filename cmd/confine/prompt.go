@@ -39,24 +39,29 @@ func (t *terminal) Close() error { return t.file.Close() }
 // maxAnswer bounds the line that is read as the answer, in bytes.
 const maxAnswer = 256
 
+// legible ends an unfinished control string, colours and another character set, so that
+// what is printed next can be read.
+const legible = "\x18\x1b\\" + // CAN, ST
+	"\x1b[0m" + "\x1b(B\x0f"
+
 // sane undoes what the output of a command may have done to the terminal, so
 // that the question can be seen and answered: it ends an unfinished control string,
 // leaves the alternate screen, resets colours (redefined ones too), margins,
 // character set and cursor, and begins a new line. Keys are sent as they are again,
 // and what the mouse, the window's focus and pasting send of themselves is switched off.
-const sane = "\x18\x1b\\" + // CAN, ST
+const sane = legible +
 	"\x1b[?1049l" + "\x1b[!p" + "\x1b>\x1b[?1l\x1b[=0u\x1b[>4m" +
 	"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l" +
-	"\x1b[0m" + "\x1b[r" + "\x1b(B\x0f" + "\x1b[?25h" +
+	legible + "\x1b[r" + "\x1b[?25h" +
 	"\x1b]104\a\x1b]110\a\x1b]111\a" +
 	"\x1b[999;1H\r\n"
 
-// sanity is sane, where the terminal is one that knows control sequences.
-func sanity() string {
+// ifKnown is a control sequence, where the terminal is one that knows such.
+func ifKnown(sequence string) string {
 	if term := os.Getenv("TERM"); term == "" || term == "dumb" { // those print everything as it is
 		return ""
 	}
-	return sane
+	return sequence
 }
 
 // ask shows the question and waits for the answer. It never fails: what is no
@@ -125,7 +130,7 @@ func onceOption(options []proto.Option) (id string, ok bool) {
 // confirm shows the text and reports whether the whole answer was yes.
 func (t *terminal) confirm(ctx context.Context, text string) (bool, error) {
 	var b strings.Builder
-	b.WriteString(sanity())
+	b.WriteString(ifKnown(sane))
 	lines := 0
 	for line := range strings.Lines(text) {
 		b.WriteString(printable(strings.TrimRight(line, "\r\n")) + "\r\n")

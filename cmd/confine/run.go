@@ -238,6 +238,9 @@ func (r *runner) perform(method string, params any) (result proto.RunResult, err
 			return result, withHint(fmt.Errorf("passing the command's output on: %d bytes came faster than they were taken and were dropped", lost),
 				"let the command write to a file")
 		}
+		if isTerminal(os.Stderr) && (err != nil || saysMore(result.Sandbox)) {
+			io.WriteString(os.Stderr, ifKnown(legible)) // whatever the command left there
+		}
 		printPlanted(result)
 		printReached(result)
 	}
@@ -245,6 +248,11 @@ func (r *runner) perform(method string, params any) (result proto.RunResult, err
 		return result, advise(err)
 	}
 	return result, nil
+}
+
+// saysMore reports whether the person is told something behind the output.
+func saysMore(s *proto.SandboxFacts) bool {
+	return s != nil && (s.Denied || len(s.Planted) > 0 || len(sandbox.ReachedLimits(s.Limits)) > 0)
 }
 
 // kill ends what runs, and what is about to begin, until the connection ends:

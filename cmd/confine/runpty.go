@@ -89,7 +89,7 @@ func (r *runner) takeTerminalBack(result proto.RunResult) {
 		return
 	}
 	if ended := result.Signal != "" || result.TimedOut || result.Status == proto.StatusCancelled || result.Error != nil; ended && r.loan.out() {
-		io.WriteString(os.Stdout, sanity())
+		io.WriteString(os.Stdout, ifKnown(sane))
 	}
 	r.loan.giveBack()
 }

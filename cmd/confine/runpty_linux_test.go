@@ -184,3 +184,37 @@ func TestNobodyIsAskedWhileTheTerminalIsLent(t *testing.T) {
 		t.Errorf("the screen shows %q", s.text())
 	}
 }
+
+// A command cannot make what confine says of it invisible.
+func TestWordsBehindTheOutputCanBeRead(t *testing.T) {
+	requireSandbox(t)
+	const hides = `printf '\033[8;30;40m\016\033]0;'`
+	for _, test := range []struct {
+		name, command, said string
+		args                []string
+	}{
+		{"planted", `mkdir .git; echo x > .git/config; ` + hides, "confine: made or changed during the run", []string{"--mode", "workspace-write"}},
+		{"refused", `echo x > new; ` + hides, "confine: the sandbox (read-only) refused", nil},
+		{"planted, at its own terminal", `mkdir .git; echo x > .git/config; ` + hides, "confine: made or changed during the run", []string{"--mode", "workspace-write", "--pty"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, cmd := startAtTerminal(t, newWorld(t), append(append([]string{"run"}, test.args...), test.command)...)
+			cmd.Wait()
+			s.await(test.said)
+			_, behind, _ := strings.Cut(s.text(), "\x1b]0;")
+			if between, _, found := strings.Cut(behind, test.said); !found || !strings.Contains(between, legible) {
+				t.Errorf("the screen shows %q", s.text())
+			}
+		})
+	}
+}
+
+func TestNothingIsAddedBehindTheOutput(t *testing.T) {
+	requireSandbox(t)
+	s, cmd := startAtTerminal(t, newWorld(t), "run", `printf '\033[32mgreen'; printf ' end'`)
+	cmd.Wait()
+	s.await("end")
+	if s.text() != "\x1b[32mgreen end" {
+		t.Errorf("the screen shows %q", s.text())
+	}
+}
