@@ -175,6 +175,7 @@ func (s *Server) linger(r *http.Request, long time.Duration) {
 	case <-timer.C:
 	case <-r.Context().Done():
 	case <-s.closing:
+		panic(http.ErrAbortHandler) // no orderly end, as with everything that closes
 	}
 }
 
