@@ -16,17 +16,15 @@ import (
 // whoever takes it, where the protocol leaves out what a slow reader misses.
 type attached struct {
 	sandbox.Provider
-	stdin  func() (io.Reader, error) // opens what a command reads, just before its start; nil for none
+	input  func(*sandbox.Spec) error // says what a command reads, just before its start; nil for nothing
 	output *liveOutput               // nil for none
 }
 
 func (a *attached) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
-	if a.stdin != nil {
-		stdin, err := a.stdin()
-		if err != nil {
+	if a.input != nil {
+		if err := a.input(&spec); err != nil {
 			return nil, err
 		}
-		spec.Stdin = stdin
 	}
 	if told := spec.Output; a.output != nil {
 		spec.Output = func(chunk sandbox.Chunk) {

@@ -140,8 +140,8 @@ func (p *providers) choose(s config.Settings, bwrap sandbox.Provider, wrapper lo
 	if s.RunUnconfined && !remotely(s) { // what is to run elsewhere does not run here instead
 		c.confined = &fallback{Provider: c.confined, unconfined: p.unconfined, log: p.o.log}
 	}
-	if p.o.stdin != nil || p.o.output != nil {
-		c.confined = &attached{c.confined, p.o.stdin, p.o.output}
+	if p.o.input != nil || p.o.output != nil {
+		c.confined = &attached{c.confined, p.o.input, p.o.output}
 	}
 	p.choice = c
 }
@@ -157,8 +157,8 @@ func bwrapKey(s config.Settings) string {
 
 // bare is what runs commands that nothing shall confine.
 func (p *providers) bare() sandbox.Provider {
-	if p.o.stdin != nil || p.o.output != nil {
-		return &attached{p.unconfined, p.o.stdin, p.o.output}
+	if p.o.input != nil || p.o.output != nil {
+		return &attached{p.unconfined, p.o.input, p.o.output}
 	}
 	return p.unconfined
 }

@@ -93,7 +93,7 @@ func runInSandbox(options runOptions) (_ int, err error) {
 	}
 	r.interrupts = watchInterrupts(r.giveBack)
 	defer r.interrupts.stop()
-	wiring := wiringOptions{named: options.named, unasked: !canAsk(options), stdin: r.commandStdin(os.Stdin), brief: true}
+	wiring := wiringOptions{named: options.named, unasked: !canAsk(options), input: r.commandInput(os.Stdin), brief: true}
 	if options.json {
 		wiring.keep = jsonOutput
 	} else {
@@ -126,17 +126,20 @@ func runInSandbox(options runOptions) (_ int, err error) {
 	return r.run()
 }
 
-// commandStdin opens what the command reads: nothing if the person's keyboard is
+// commandInput says what the command reads: nothing if the person's keyboard is
 // there, which the questions need, unless it is lent.
-func (r *runner) commandStdin(stdin *os.File) func() (io.Reader, error) {
+func (r *runner) commandInput(stdin *os.File) func(*sandbox.Spec) error {
 	switch {
 	case r.loan != nil:
-		return r.loan.take
+		return r.inputAtTerminal
 	case isTerminal(stdin):
 		return nil
 	}
-	// Not the file itself: a descriptor of the host can be more than a stream.
-	return func() (io.Reader, error) { return struct{ io.Reader }{stdin}, nil }
+	return func(spec *sandbox.Spec) error {
+		// Not the file itself: a descriptor of the host can be more than a stream.
+		spec.Stdin = struct{ io.Reader }{stdin}
+		return nil
+	}
 }
 
 // canAsk reports whether a person sits at the terminal.

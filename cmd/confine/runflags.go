@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,7 +66,6 @@ func parseRunOptions(name string, args []string) (runOptions, error) {
 		func() error { return f.command(&o, words, separated) },
 		func() error { return f.folders(&o) },
 		func() error { return f.limits(&o) },
-		func() error { return f.terminal(&o) },
 		func() error { return f.settings(&o) },
 		func() error { return sayable(o.params) },
 	} {
@@ -75,6 +73,7 @@ func parseRunOptions(name string, args []string) (runOptions, error) {
 			return o, err
 		}
 	}
+	f.terminal(&o)
 	return o, nil
 }
 
@@ -177,23 +176,14 @@ func (f *runFlags) limits(o *runOptions) error {
 
 // terminal asks for a terminal. Such a run is one in the background, which nothing
 // ends but itself and the person: nobody knows how long an editor stays open.
-func (f *runFlags) terminal(o *runOptions) error {
+func (f *runFlags) terminal(o *runOptions) {
 	if !f.pty {
-		return nil
+		return
 	}
 	o.params.Pty, o.params.Background = &proto.TerminalSize{}, true
 	if !f.given["timeout"] {
 		o.params.TimeoutMs = nil
 	}
-	// What the command draws is for the terminal that the person has.
-	if term := os.Getenv("TERM"); term != "" && utf8.ValidString(term) && f.env["TERM"] == "" {
-		o.params.Env = maps.Clone(o.params.Env)
-		if o.params.Env == nil {
-			o.params.Env = map[string]string{}
-		}
-		o.params.Env["TERM"] = term
-	}
-	return nil
 }
 
 // settings notes which settings the person named. They count as configured for

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/confine-dev/confine/rpc"
 	"github.com/confine-dev/confine/rpc/proto"
@@ -22,6 +24,20 @@ func (r *runner) lendTerminal() error {
 	}
 	r.loan = &loan{}
 	return nil
+}
+
+// inputAtTerminal gives a command the keyboard. What it draws is for the terminal
+// that the person has, unless they named another: no change of theirs to its
+// environment, which no allow rule would cover.
+func (r *runner) inputAtTerminal(spec *sandbox.Spec) (err error) {
+	term := os.Getenv("TERM")
+	if _, named := r.options.params.Env["TERM"]; term != "" && !named {
+		spec.Env = append(slices.DeleteFunc(slices.Clone(spec.Env), func(entry string) bool {
+			return strings.HasPrefix(entry, "TERM=")
+		}), "TERM="+term)
+	}
+	spec.Stdin, err = r.loan.take()
+	return err
 }
 
 // giveBack gives a lent terminal back to the person.

@@ -62,6 +62,13 @@ func TestCommandHasATerminal(t *testing.T) {
 	}
 }
 
+func TestPersonNamesTheTerminal(t *testing.T) {
+	requireSandbox(t)
+	s, cmd := startAtTerminal(t, newWorld(t), "run", "--pty", "--env", "TERM=vt100", `echo "it is $TERM"`)
+	cmd.Wait()
+	s.await("it is vt100")
+}
+
 func TestTerminalIsGivenBack(t *testing.T) {
 	requireSandbox(t)
 	deaf := `trap 'echo deaf' HUP TERM; echo begun; ` + forever

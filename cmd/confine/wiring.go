@@ -39,7 +39,7 @@ type wiringOptions struct {
 	unasked     bool                      // nobody can be asked, so that neither a result nor its text for a model promises a question
 	trustEditor bool                      // the editor's options may widen
 	watch       bool                      // changes of settings count at once
-	stdin       func() (io.Reader, error) // see attached
+	input       func(*sandbox.Spec) error // see attached
 	output      *liveOutput               // see attached
 	keep        int                       // bytes of each stream that a result holds; 0 is the server's default
 	brief       bool                      // of the providers only the one in use is asked what it can do, and no remote one
