@@ -15,6 +15,7 @@ local interval = 50
 ---@field run confine.Run
 ---@field buf integer
 ---@field filters table<confine.Stream, fun(bytes: string): string>
+---@field dropped integer lines of output that are not shown any more
 ---@field partial string the last line, as long as it is not ended
 ---@field waiting confine.Piece[] not drawn yet
 ---@field drawing boolean a drawing is planned
@@ -50,6 +51,20 @@ local function at_end(view)
   end
 end
 
+--- Takes lines out below the head, or says that some were never put in.
+---@param view confine.OutputView
+---@param skipped integer lines that were never put in
+local function limit(view, skipped)
+  local over = vim.api.nvim_buf_line_count(view.buf) - most_lines
+  if over <= 0 and skipped == 0 then
+    return
+  end
+  local noted = view.dropped > 0 and 1 or 0
+  local taken = math.max(0, over - noted + 1)
+  view.dropped = view.dropped + taken + skipped
+  window.set_lines(view.buf, 1, 1 + noted + taken, { ('[%d lines are not shown any more]'):format(view.dropped) })
+end
+
 ---@param view confine.OutputView
 ---@param bytes string
 local function append(view, bytes)
@@ -58,12 +73,13 @@ local function append(view, bytes)
   end
   local lines = vim.split(view.partial .. bytes, '\n', { plain = true })
   view.partial = lines[#lines]:sub(-65536)
-  local out = vim.tbl_map(shown, lines)
-  window.set_lines(view.buf, -2, -1, out)
-  local over = vim.api.nvim_buf_line_count(view.buf) - most_lines
-  if over > 0 then
-    window.set_lines(view.buf, 1, over + 2, { ('[%d lines are not shown any more]'):format(over + 1) })
+  local skipped = 0
+  if #lines > most_lines then -- no time for what would be taken out at once
+    skipped = #lines - most_lines
+    lines = vim.list_slice(lines, skipped + 1)
   end
+  window.set_lines(view.buf, -2, -1, vim.tbl_map(shown, lines))
+  limit(view, skipped)
 end
 
 ---@param view confine.OutputView
@@ -127,6 +143,7 @@ local function make(run)
     run = run,
     buf = buf,
     filters = { stdout = ansi.for_text(), stderr = ansi.for_text() },
+    dropped = 0,
     partial = '',
     waiting = {},
     drawing = false,
