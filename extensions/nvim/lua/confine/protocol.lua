@@ -444,6 +444,24 @@ function M.without_null(value)
   return value
 end
 
+--- The name of a field that is no text, if there is one: a message that is not
+--- UTF-8 is read by nobody, so it would never be answered.
+---@param params any
+---@param name string?
+---@return string?
+function M.not_text(params, name)
+  if type(params) == 'string' then
+    return not require('confine.text').is_text(params) and name or nil
+  elseif type(params) == 'table' then
+    for key, value in pairs(params) do
+      local bad = M.not_text(key, name) or M.not_text(value, name or tostring(key))
+      if bad then
+        return bad
+      end
+    end
+  end
+end
+
 --- The bytes of a piece of output, as they were printed.
 ---@param piece confine.Output
 ---@return string

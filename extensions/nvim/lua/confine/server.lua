@@ -16,7 +16,7 @@ local program = require('confine.program')
 
 ---@class confine.Failure what became of a request that has no result
 ---@field message string
----@field kind 'server'|'unavailable'|'cancelled' server: it answered with an error
+---@field kind 'server'|'unavailable'|'invalid'|'cancelled' server: it answered with an error; invalid: it was not sent
 ---@field code integer? of the protocol
 ---@field data confine.FailureData?
 
@@ -333,7 +333,10 @@ function Server:request(method, params, on_done)
       on_done(failure, result)
     end)
   end
-  if self.state == 'failed' then
+  local bad = protocol.not_text(params)
+  if bad then
+    request.settle({ kind = 'invalid', message = ('%s is not UTF-8, and nothing else can be sent'):format(bad) })
+  elseif self.state == 'failed' then
     request.settle({ kind = 'unavailable', message = self.problem or 'the server failed' })
   elseif self.state == 'ready' then
     self:send(request)

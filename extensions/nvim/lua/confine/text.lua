@@ -111,6 +111,21 @@ local function character(text, i)
   return length, code
 end
 
+--- Whether text is UTF-8.
+---@param text string
+---@return boolean
+function M.is_text(text)
+  local i = text:find('[\128-\255]')
+  while i do
+    local length = character(text, i)
+    if not length then
+      return false
+    end
+    i = text:find('[\128-\255]', i + length)
+  end
+  return true
+end
+
 ---@param text string
 ---@param strange fun(code: integer): boolean whether it is written out
 ---@return string

@@ -53,6 +53,18 @@ test('results, errors of the caller, and a program with arguments', function(c)
   check.eq(c:result('argv').stdout.text, 'a b|$HOME|')
   c:run('wrong', 'true', { mode = 'nonsense' })
   check.eq(c:failure('wrong').code, -32602)
+  for name, request in pairs({
+    command = { 'echo \255' },
+    argv = { { 'echo', '\192\175' } },
+    stdin = { 'cat', { stdin = 'a\226\130' } },
+    env = { 'true', { env = { A = '\237\160\128' } } },
+    cwd = { 'true', { cwd = '/x\255' } },
+  }) do
+    c:run('bytes', unpack(request)) -- the server could not even say whose request it was
+    check.eq({ c:failure('bytes').kind, c:failure('bytes').message }, { 'invalid', name .. ' is not UTF-8, and nothing else can be sent' })
+    c:lua('_G.done.bytes = nil')
+  end
+  check.eq(c:lua("return require('confine').runs()[1].state"), 'failed')
   c:run('missing', { 'no-such-program-here' })
   check.eq(c:failure('missing').data.code, 'PROGRAM_NOT_FOUND')
   for part, code in pairs({
