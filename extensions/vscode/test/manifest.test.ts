@@ -10,7 +10,7 @@ import { createMessageConnection, StreamMessageReader, StreamMessageWriter } fro
 import type { Capabilities, Tool } from '../src/protocol';
 import { toolName } from '../src/tool';
 
-interface Property { scope?: string; enum?: unknown[]; type?: unknown }
+interface Property { scope?: string; default?: unknown; enum?: unknown[]; type?: unknown }
 const manifest = JSON.parse(fs.readFileSync('package.json', 'utf8')) as {
   engines: { vscode: string };
   devDependencies: Record<string, string>;
@@ -66,8 +66,22 @@ test('the pictures of the walkthrough are there, below the folder that packages 
   }
 });
 
+// Settings that are not the server's. What the library reads under the client's id has to be declared as well, or any workspace could set it.
+const ours = ['serverPath', 'trace.server'];
+
 test('each setting is sent, and each that is sent is a setting', () => {
-  assert.deepEqual(Object.keys(properties).sort(), ['serverPath', ...keys('src/settings.ts', 'serverKeys')].map((k) => `confine.${k}`).sort());
+  assert.deepEqual(Object.keys(properties).sort(), [...ours, ...keys('src/settings.ts', 'serverKeys')].map((k) => `confine.${k}`).sort());
+});
+
+test('what the library reads from the settings is declared', () => {
+  const [, id] = /new QuietClient\('(\w+)'/.exec(fs.readFileSync('src/server/client.ts', 'utf8'))!;
+  const source = fs.readFileSync('node_modules/vscode-languageclient/lib/common/client.js', 'utf8');
+  assert.match(source, /getConfiguration\(this\._id\)/);
+  const read = new Set([...source.matchAll(/config\.get\('([\w.]+)'/g)].map((m) => m[1]!));
+  // verbosity and format are looked at only where trace.server is no text, which it always is.
+  assert.deepEqual([...read].sort(), ['trace.server', 'trace.server.format', 'trace.server.verbosity']);
+  assert.equal(properties[`${id}.trace.server`]!.scope, 'machine');
+  assert.equal(typeof properties[`${id}.trace.server`]!.default, 'string');
 });
 
 test('the types of VS Code are no newer than the oldest VS Code', () => {
