@@ -23,7 +23,8 @@ const rows: [name: string, text: string, pipe: string, terminal: string][] = [
   ['a sequence within another', '\x1b[3\x1b[31mx', '\x1b[31mx', '\x1b[31mx'],
   ['a line that ends within a sequence', 'a\x1b[3\nb', 'a\r\nb', 'a\nb'],
   ['bells and shifts', 'a\x07b\x0e\x0fc\x05d', 'abcd', 'a\x07bcd'],
-  ['a string that never ends swallows the rest', '\x1b]0;never', '', ''],
+  ['a string without an end swallows its line only', '\x1b]0;never\nafter', '\r\nafter', '\nafter'],
+  ['a string without an end in a terminal', '\x1bPnever\r\nafter', '\r\r\nafter', '\r\nafter'],
 ];
 for (const [name, text, fromPipe, fromTerminal] of rows) {
   test(name, () => {
@@ -45,4 +46,14 @@ test('a sequence without an end does not grow', () => {
   printed.push(Buffer.from('\x1b['));
   for (let i = 0; i < 1000; i++) printed.push(Buffer.from('1;'));
   assert.equal(printed.push(Buffer.from('\nafter')).endsWith('\nafter'), true);
+});
+
+test('a string that goes on and on is shown from some point, and what is not is counted', () => {
+  for (const begin of ['\x1b]52;c;', '\x1bP', '\u009f']) {
+    const printed = new Printed(true);
+    assert.equal(printed.push(Buffer.from(begin + 'x'.repeat(10000))), '');
+    const shown = printed.push(Buffer.from('x'.repeat(100000) + 'after'));
+    assert.match(shown, /^\[confine: 65536 characters of a control string are not shown\]x{40000,}after$/);
+    assert.equal(printed.push(Buffer.from('more')), 'more');
+  }
 });
