@@ -59,6 +59,37 @@ export const chapters = [
     assert.equal(facts.content(facts.outsideFile('beyond')), 'wide');
   }],
 
+  ['page: in a small window a yes waits for the end, and each answer can be reached', async ({ window, confine }) => {
+    const { page } = window;
+    const size = page.viewportSize();
+    const words = Array.from({ length: 60 }, (_, n) => `word${n}`).join(' ');
+    const call = confine.wide(`: ${words}; ${writes('narrow-window')}`);
+    const { frame, allow, refuse } = confine.question;
+    try {
+      await page.setViewportSize({ width: 900, height: 260 });
+      await confine.question.drawn('word59');
+      assert.equal(await allow.getAttribute('aria-disabled'), 'true');
+      await page.setViewportSize({ width: 480, height: 420 }); // the answers take more lines now
+      const clear = () => frame.locator('#end').evaluate((end) => end.getBoundingClientRect().top <= document.querySelector('footer').getBoundingClientRect().top);
+      for (let at = 0; (await allow.getAttribute('aria-disabled')) === 'true'; at += 20) {
+        assert.ok(at < 4000, 'the end is never in view');
+        await frame.locator('main').evaluate((main, top) => new Promise((drawn) => {
+          (main.scrollHeight > main.clientHeight ? main : document.scrollingElement).scrollTop = top;
+          requestAnimationFrame(() => requestAnimationFrame(drawn));
+        }), at);
+        if ((await allow.getAttribute('aria-disabled')) === 'false') assert.ok(await clear(), 'a yes counted while the end was covered');
+      }
+      await page.setViewportSize({ width: 480, height: 200 });
+      for (const button of await confine.question.buttons.all()) await button.click({ trial: true });
+      await page.setViewportSize({ width: 480, height: 420 });
+      await refuse.click();
+    } finally {
+      await page.setViewportSize(size);
+    }
+    await call.result;
+    assert.equal(facts.asked(`: ${words}; ${writes('narrow-window')}`).decided.outcome, 'rejected');
+  }],
+
   ['another extension: no command of ours says yes', async ({ window, confine }) => {
     const call = await ask(confine, 'by-extension');
     const { id } = facts.asked(writes('by-extension'));

@@ -2,7 +2,7 @@
 // as markup, and tells which button was pressed.
 import type { FromPage, ShowQuestion } from '../page';
 import type { Additional, Denial, Option } from '../protocol';
-import { Gate, isYes } from './gate';
+import { Gate, isYes } from '../gate';
 
 declare function acquireVsCodeApi(): { postMessage(message: FromPage): void };
 const host = acquireVsCodeApi();
@@ -33,8 +33,8 @@ function draw(message: ShowQuestion): void {
   end.id = 'end';
 
   const body = element('main');
-  body.setAttribute('role', 'alertdialog');
-  body.setAttribute('aria-labelledby', 'title');
+  body.tabIndex = 0; // so that keys scroll it
+  body.setAttribute('aria-label', 'What is asked');
   body.append(element('p', ''), title);
   body.firstElementChild!.id = 'count';
   if (question.warnings.length > 0) body.append(list('warnings', 'A yes means', question.warnings));
@@ -42,9 +42,9 @@ function draw(message: ShowQuestion): void {
   body.append(words('cwd', 'In folder', question.cwd));
   if (question.stdin) body.append(code('stdin', 'Input', question.stdin));
   if (question.env?.length) body.append(list('env', 'With variables', question.env, 'code'));
-  body.append(end);
   const grants = additions(question.wanted.additional);
   if (grants.length > 0) body.append(list('grants', 'Opens', grants, 'code'));
+  body.append(end);
   if (question.justification) body.append(words('justification', 'Whoever asks says (not checked)', question.justification));
   body.append(words('reason', 'Why you are asked', question.reason));
   if (question.evidence.length > 0) body.append(list('evidence', 'The sandbox refused', question.evidence.map(refusal), 'code'));
@@ -67,21 +67,26 @@ function draw(message: ShowQuestion): void {
     footer.append(smaller);
   }
   footer.append(row, hint);
-  document.body.replaceChildren(body, footer);
-  window.scrollTo(0, 0);
+  const dialog = element('div');
+  dialog.id = 'dialog';
+  dialog.setAttribute('role', 'alertdialog');
+  dialog.setAttribute('aria-labelledby', 'title');
+  dialog.append(body, footer);
+  document.body.replaceChildren(dialog);
 
   const refresh = () => {
     for (const { button, counts } of buttons) button.setAttribute('aria-disabled', String(!counts()));
     hint.textContent = gate.unread ? 'To allow it, scroll to the end of what would run.' : 'Escape closes the question without an answer, which is no yes.';
   };
   shown = { id: question.id, gate, refresh };
-  refresh(); // the hint makes the footer as high as it is below
+  refresh();
+  // The end counts as seen within the part that scrolls, of which nothing covers any.
   new IntersectionObserver((entries, observer) => {
     if (!entries.some((e) => e.isIntersecting)) return;
     observer.disconnect();
     gate.read();
     refresh();
-  }, { root: document, rootMargin: `0px 0px -${footer.offsetHeight}px 0px` }).observe(end);
+  }, { root: body }).observe(end);
   drawCount(message);
   title.focus(); // so that Enter and Space mean nothing, and readers begin here
   arm();
@@ -113,6 +118,7 @@ function answer(option: Option, gate: Gate): Button {
   const allows = isYes(option);
   const made = makeButton(option.name, () => (allows ? gate.allow : gate.refuse), (id) => ({ type: 'answer', id, optionId: option.optionId }));
   made.button.className = allows ? 'allow' : 'refuse';
+  if (allows) made.button.setAttribute('aria-describedby', 'hint'); // which says why it does not count yet
   made.button.dataset['optionId'] = option.optionId;
   made.button.dataset['kind'] = option.kind;
   return made;

@@ -1,5 +1,5 @@
 // When an answer counts. Pure.
-import type { Option } from '../protocol';
+import type { Option } from './protocol';
 
 /** isYes says that an option may be one that allows: whatever is not known to refuse. */
 export function isYes({ kind }: Pick<Option, 'kind'>): boolean {
@@ -42,4 +42,18 @@ export class Gate {
   get unread(): boolean {
     return !this.endSeen;
   }
+}
+
+/**
+ * deliberate is what ask gives, once that did not come too early to be meant. Each
+ * time it does, ask is called again, as long as there is something to ask.
+ */
+export async function deliberate<T>(ask: () => PromiseLike<T>, waits: () => boolean, now: () => number): Promise<T | undefined> {
+  while (waits()) {
+    const gate = new Gate(now);
+    gate.drawn();
+    const given = await ask();
+    if (gate.refuse) return given;
+  }
+  return undefined;
 }
