@@ -1,16 +1,18 @@
 // The commands: one function each.
 import os from 'node:os';
 import * as vscode from 'vscode';
-import type { Mode } from './protocol';
+import { likelyFolder, localFolders, pickFolder, severalFolders } from './folders';
+import type { ChosenMode } from './mode';
 import { report } from './report';
 import type { Runner, Wider } from './runner';
-import { canWiden, denied, going, type Run, type Runs, within } from './runs';
+import { canWiden, denied, going, type Run, type Runs } from './runs';
 import type { Questions } from './questions';
 import type { Server } from './server/server';
-import { label, message } from './text';
+import { label, message, visible } from './text';
 import type { Picked } from './ui/panel';
 import type { QuestionPage } from './ui/question';
 import type { Terminals } from './ui/terminal';
+import type { Unwaited } from './unwaited';
 import { ending, modes, step } from './words';
 
 /** All that a command may need. */
@@ -24,6 +26,7 @@ export interface Parts {
   page: QuestionPage;
   terminals: Terminals;
   mode: ChosenMode;
+  unwaited: Unwaited;
 }
 
 type Command = (parts: Parts, picked?: Picked) => PromiseLike<void> | void;
@@ -31,14 +34,14 @@ type Command = (parts: Parts, picked?: Picked) => PromiseLike<void> | void;
 /** The commands by their names in package.json, without the prefix "confine.". */
 export const commands: Record<string, Command> = {
   run: async (parts) => {
-    const command = await vscode.window.showInputBox({ title: 'Run a command in the sandbox', prompt: where(parts), placeHolder: 'for example: npm test', ignoreFocusOut: true });
+    const command = await vscode.window.showInputBox({ title: 'Run a command in the sandbox', prompt: circumstances(parts), placeHolder: 'for example: npm test', ignoreFocusOut: true });
     if (command?.trim()) await start(parts, command);
   },
   runSelection: async (parts) => {
     const editor = vscode.window.activeTextEditor;
     const text = editor?.selections.map((s) => (s.isEmpty ? editor.document.lineAt(s.active.line).text : editor.document.getText(s))).join('\n');
     if (text?.trim()) await start(parts, text);
-    else void vscode.window.showInformationMessage('There is no text to run: select some in an editor.');
+    else await tell('There is no text to run: select some in an editor.');
   },
   runAgain: async (parts, picked) => {
     if (picked?.run) await start(parts, picked.run.command, picked.run.cwd);
@@ -46,7 +49,7 @@ export const commands: Record<string, Command> = {
   escalate: async (parts, picked) => {
     const run = picked?.run ?? parts.runs.lastWidenable;
     if (run && canWiden(run)) await askForMore(parts, run);
-    else void vscode.window.showInformationMessage('No run was refused something that could be asked for.');
+    else await tell('No run was refused something that could be asked for.');
   },
   kill: async (parts, picked) => {
     const run = picked?.run ?? (await pickRun(parts.runs.all.filter(going), 'End which run?'));
@@ -58,9 +61,9 @@ export const commands: Record<string, Command> = {
   copyCommand: async (_, picked) => {
     if (picked?.run) await vscode.env.clipboard.writeText(picked.run.command);
   },
-  showQuestion: (parts, picked) => {
+  showQuestion: async (parts, picked) => {
     const id = picked?.question?.id ?? parts.questions.shown?.id;
-    if (id === undefined) return void vscode.window.showInformationMessage('No question waits.');
+    if (id === undefined) return tell('No question waits.');
     parts.questions.show(id);
     parts.page.reveal();
   },
@@ -69,7 +72,7 @@ export const commands: Record<string, Command> = {
   },
   approvals: async (parts) => {
     const { approvals } = await parts.server.request('confine/approvals/list', {});
-    if (approvals.length === 0) return void vscode.window.showInformationMessage('Nothing is allowed or refused in advance: no answer of yours still counts, and there are no rules.');
+    if (approvals.length === 0) return tell('Nothing is allowed or refused in advance: no answer of yours still counts, and there are no rules.');
     const items = approvals.map((a) => ({ label: `${decisions[a.decision]} ${label(a.command, 60)}`, description: a.revocable ? '' : label(a.origin ?? ''), detail: label(a.text, 200), approval: a }));
     const picked = await vscode.window.showQuickPick(items, { title: 'What holds for later commands', placeHolder: 'Pick an answer of yours to end it; rules are changed where they stand' });
     if (picked?.approval.revocable) await parts.server.request('confine/approvals/revoke', { id: picked.approval.id });
@@ -86,18 +89,33 @@ export const commands: Record<string, Command> = {
   },
   copyDiagnostics: async (parts) => {
     await vscode.env.clipboard.writeText(describe(parts));
-    void vscode.window.showInformationMessage('The diagnostics are in the clipboard. They name files and folders of yours: read them before you share them.');
+    await tell('The diagnostics are in the clipboard. They name files and folders of yours: read them before you share them.');
   },
   openPanel: () => vscode.commands.executeCommand('workbench.view.extension.confine'),
   openLog: ({ log }) => log.show(),
   openSettings: () => vscode.commands.executeCommand('workbench.action.openSettings', '@ext:confine-dev.confine'),
   restart: async (parts) => {
-    const busy = parts.runs.all.filter(going).length;
-    const go = 'Restart';
-    if (busy > 0 && (await vscode.window.showWarningMessage(`Restarting ends what runs now: ${busy === 1 ? 'one command' : `${busy} commands`}.`, { modal: true }, go)) !== go) return;
-    await parts.server.restart();
+    if (await mayRestart(parts)) await parts.server.restart();
   },
 };
+
+/** restartForSettings lets new settings count, or says that they do not yet. */
+export async function restartForSettings(parts: Parts): Promise<void> {
+  if (await mayRestart(parts, 'The settings of confine changed and count after a restart.')) await parts.server.restart();
+  else await tell('The settings of confine that you changed do not count yet. They do after "Confine: Restart the Server".');
+}
+
+async function mayRestart({ runs }: Parts, why = ''): Promise<boolean> {
+  const busy = runs.all.filter(going).length;
+  if (busy === 0) return true;
+  const go = 'Restart';
+  const text = `${why} Restarting ends what runs now: ${busy === 1 ? 'one command' : `${busy} commands`}.`.trim();
+  return (await vscode.window.showWarningMessage(text, { modal: true }, go)) === go;
+}
+
+async function tell(text: string): Promise<void> {
+  await vscode.window.showInformationMessage(text);
+}
 
 const decisions = { allow: '$(pass)', ask: '$(question)', deny: '$(circle-slash)' };
 
@@ -114,67 +132,25 @@ export function describe({ context, server }: Pick<Parts, 'context' | 'server'>)
   return report({ extension, program: found ? `${found.path} (${found.source}, ${found.version})` : 'none', state: server.state, problem: server.problem }, server.capabilities);
 }
 
-/** The mode that the person chose for this window, where it is narrower than what is configured. */
-export class ChosenMode {
-  private chosen: Mode | undefined;
-
-  constructor(private readonly server: Server, private readonly changed: () => void) {}
-
-  /** The modes to choose from: those that need no question. */
-  get choices(): Mode[] {
-    const c = this.server.capabilities;
-    return c ? within(c.mode, c.roots) : [];
-  }
-
-  /** What to send with a run: undefined where the configured mode holds. */
-  get wanted(): Mode | undefined {
-    return this.chosen !== undefined && this.choices.includes(this.chosen) ? this.chosen : undefined;
-  }
-
-  choose(mode: Mode): void {
-    this.chosen = mode === this.choices.at(-1) ? undefined : mode;
-    this.changed();
-  }
-
-  /** What holds, or undefined while that is not known. */
-  get inForce(): Mode | undefined {
-    return this.wanted ?? this.choices.at(-1);
-  }
-}
-
-/** modelFolder is the folder for a model's command that names none; undefined leaves it to the server, which knows a single one. */
-export function modelFolder(): string | undefined {
-  const folders = vscode.workspace.workspaceFolders ?? [];
-  return folders.length < 2 ? undefined : (editorFolder() ?? folders[0]!.uri.fsPath);
-}
-
-function editorFolder(): string | undefined {
-  const document = vscode.window.activeTextEditor?.document.uri;
-  return document && vscode.workspace.getWorkspaceFolder(document)?.uri.fsPath;
-}
-
-function where({ mode }: Parts): string {
-  return mode.inForce ? `Mode ${mode.inForce}: ${modes[mode.inForce]}.` : '';
+// circumstances say where and how a command would run.
+function circumstances({ mode }: Parts): string {
+  const folder = severalFolders() ? likelyFolder() : localFolders()[0];
+  return [...(folder === undefined ? [] : [`In ${visible(folder)}.`]), ...(mode.inForce ? [`Mode ${mode.inForce}: ${modes[mode.inForce]}.`] : [])].join(' ');
 }
 
 // start runs a command of the person's in a terminal of its own, for as long as it takes.
 async function start(parts: Parts, command: string, folder?: string): Promise<void> {
-  const { server, runner, terminals, mode } = parts;
+  const { server, runner, terminals, mode, unwaited } = parts;
   if (server.state !== 'running') return tellProblem(parts);
-  const several = (vscode.workspace.workspaceFolders?.length ?? 0) > 1;
-  const cwd = folder ?? (several ? (editorFolder() ?? (await pickFolder())) : undefined);
-  if (several && cwd === undefined) return;
+  const cwd = folder ?? (severalFolders() ? (likelyFolder() ?? (await pickFolder())) : undefined);
+  if (severalFolders() && cwd === undefined) return;
   const interactive = server.capabilities?.pty ?? false;
   terminals.begin(command, (size) => {
     const wanted = mode.wanted;
     const { run, done } = runner.begin({ command, origin: 'person', cwd, interactive }, { background: true, ...(interactive ? { pty: size } : {}), ...(wanted ? { mode: wanted } : {}) });
-    void done;
+    unwaited('running a command', done);
     return run;
   });
-}
-
-async function pickFolder(): Promise<string | undefined> {
-  return (await vscode.window.showWorkspaceFolderPick({ placeHolder: 'Run in which folder?' }))?.uri.fsPath;
 }
 
 /** offerMore tells the person that the sandbox refused something to a command of theirs. */
@@ -194,11 +170,11 @@ async function askForMore(parts: Parts, run: Run): Promise<void> {
   for (const mode of hint.targets) items.push({ label: `$(unlock) ${mode}`, description: modes[mode], wider: { mode } });
   const picked = await vscode.window.showQuickPick(items, { title: `Run again, with more: ${label(run.command, 80)}`, placeHolder: 'You are asked once more, with the whole command, before it runs' });
   if (!picked?.wider) return;
-  void parts.runner.escalate(run, picked.wider, 'The person at the editor wants it.').done;
+  parts.unwaited('running a command again', parts.runner.escalate(run, picked.wider, 'The person at the editor wants it.').done);
 }
 
 async function pickRun(runs: Run[], title: string): Promise<Run | undefined> {
-  if (runs.length === 0) void vscode.window.showInformationMessage('Nothing runs.');
+  if (runs.length === 0) await tell('Nothing runs.');
   if (runs.length < 2) return runs[0];
   return (await vscode.window.showQuickPick(runs.map((run) => ({ label: label(run.command), description: ending(run), run })), { title }))?.run;
 }

@@ -1,18 +1,21 @@
 // Puts the parts together. The server decides, explains and formats; what is
 // here shows, asks and obeys.
 import * as vscode from 'vscode';
-import { ChosenMode, commands, modelFolder, describe, doctorUri, offerMore, type Parts, tellProblem } from './commands';
+import { commands, describe, doctorUri, offerMore, type Parts, restartForSettings, tellProblem } from './commands';
+import { modelFolder } from './folders';
+import { ChosenMode } from './mode';
 import type { Picked } from './ui/panel';
 import { Panel } from './ui/panel';
 import { Questions } from './questions';
 import { Runner } from './runner';
 import { going, type Run, Runs } from './runs';
 import { Server, type State } from './server/server';
-import { serverPath, serverSettings } from './settings';
+import { ownSettings } from './settings';
 import { QuestionPage } from './ui/question';
 import { Status } from './ui/status';
 import { Terminals } from './ui/terminal';
 import { registerTool } from './ui/tool';
+import { unwaited as told } from './unwaited';
 
 let server: Server | undefined;
 
@@ -25,12 +28,12 @@ export function activate(context: vscode.ExtensionContext): void {
         await command(parts, known(parts, picked));
       } catch (error) {
         parts.log.error(`${name}: ${String(error)}`);
-        void tellFailed(parts);
+        await tellFailed(parts);
       }
     }));
   }
   context.subscriptions.push(registerTool(parts.server, parts.runner, { cwd: modelFolder, mode: () => parts.mode.wanted }));
-  void parts.server.restart();
+  parts.unwaited('starting the server', parts.server.restart());
 }
 
 // known is what a command is about, if it is still there. Anybody can call a command, with anything.
@@ -47,19 +50,21 @@ export async function deactivate(): Promise<void> {
 
 function build(context: vscode.ExtensionContext): Parts {
   const log = vscode.window.createOutputChannel('Confine', { log: true });
+  const unwaited = told(log);
   const offered = new WeakSet<Run>();
   const nothing = (): void => undefined;
+  const setContext = (name: string, value: unknown) => unwaited('setting what menus show', vscode.commands.executeCommand('setContext', `confine.${name}`, value));
   const update = { questions: nothing, runs: nothing, server: nothing }; // set below, when there is something to update
 
   const questions = new Questions(() => update.questions());
   const runs = new Runs(() => update.runs());
-  const started: Server = new Server(context.extensionPath, log, {
+  const started: Server = new Server(context.extensionPath, log, unwaited, {
     'confine/requestApproval': (question, token) => {
       token.onCancellationRequested(() => questions.withdraw(question));
       return questions.ask(question);
     },
     'confine/approvalWithdrawn': (p) => {
-      if (p.reason === 'expired') void vscode.window.showWarningMessage('Nobody answered a question of confine in time, so the command was not allowed.');
+      if (p.reason === 'expired') unwaited('telling', vscode.window.showWarningMessage('Nobody answered a question of confine in time, so the command was not allowed.'));
       questions.withdraw(p);
     },
     'confine/output': (output) => runs.get(output.runId)?.output.add(output),
@@ -67,12 +72,12 @@ function build(context: vscode.ExtensionContext): Parts {
     'confine/capabilitiesChanged': () => undefined,
   });
   const runner = new Runner(started, runs, questions, (run) => run.origin === 'person' && terminals.show(run, true));
-  const page = new QuestionPage(context.extensionUri, questions, { words: (q) => runner.smaller(q), choose: (q) => runner.askForSmaller(q) });
-  const terminals: Terminals = new Terminals(runner);
-  const mode: ChosenMode = new ChosenMode(started, () => update.server());
+  const page = new QuestionPage(context.extensionUri, questions, unwaited, { words: (q) => runner.smaller(q), choose: (q) => runner.askForSmaller(q) });
+  const terminals: Terminals = new Terminals(runner, unwaited);
+  const mode: ChosenMode = new ChosenMode(() => started.capabilities, () => update.server());
   const panel = new Panel(started, runs, questions);
   const status = new Status(started, questions, () => mode.inForce);
-  const parts: Parts = { context, log, server: started, runs, questions, runner, page, terminals, mode };
+  const parts: Parts = { context, log, server: started, runs, questions, runner, page, terminals, mode, unwaited };
   const doctor = new vscode.EventEmitter<vscode.Uri>();
   let settings = ownSettings();
 
@@ -88,7 +93,7 @@ function build(context: vscode.ExtensionContext): Parts {
     for (const run of runs.all) {
       if (going(run) || offered.has(run)) continue;
       offered.add(run);
-      if (run.origin === 'person') void offerMore(parts, run);
+      if (run.origin === 'person') unwaited('offering more', offerMore(parts, run));
     }
   };
   let state: State | undefined;
@@ -103,7 +108,7 @@ function build(context: vscode.ExtensionContext): Parts {
       questions.clear();
       runs.lost();
     }
-    if (state === 'missing' || state === 'failed') void tellProblem(parts);
+    if (state === 'missing' || state === 'failed') unwaited('telling what is wrong', tellProblem(parts));
   };
 
   context.subscriptions.push(
@@ -112,19 +117,10 @@ function build(context: vscode.ExtensionContext): Parts {
     vscode.workspace.onDidChangeConfiguration(() => {
       const before = settings;
       settings = ownSettings();
-      if (settings !== before) void vscode.commands.executeCommand('confine.restart');
+      if (settings !== before && settings !== started.settings) unwaited('restarting for new settings', restartForSettings(parts));
     }),
   );
   return parts;
-}
-
-// ownSettings changes when the person's own settings do: a workspace that sets ours must not restart the server.
-function ownSettings(): string {
-  return JSON.stringify([serverPath(), serverSettings()]);
-}
-
-function setContext(name: string, value: unknown): void {
-  void vscode.commands.executeCommand('setContext', `confine.${name}`, value);
 }
 
 async function tellFailed(parts: Parts): Promise<void> {

@@ -18,7 +18,7 @@ export class Input {
   push(text: string): boolean {
     if (this.closed || this.waiting.length + text.length > mostWaiting) return false;
     this.waiting += text;
-    void this.drain();
+    this.drain().catch(() => (this.closed = true)); // the run ended, or nobody is there to take it
     return true;
   }
 
@@ -28,15 +28,11 @@ export class Input {
     while (this.waiting && !this.closed) {
       const sent = this.waiting;
       this.waiting = '';
-      try {
-        const { taken, open } = await this.send(sent);
-        const rest = Buffer.from(sent).subarray(taken).toString();
-        this.waiting = rest + this.waiting;
-        this.closed = !open;
-        if (rest && open) await this.pause();
-      } catch {
-        this.closed = true; // the run ended, or nobody is there to take it
-      }
+      const { taken, open } = await this.send(sent);
+      const rest = Buffer.from(sent).subarray(taken).toString();
+      this.waiting = rest + this.waiting;
+      this.closed = !open;
+      if (rest && open) await this.pause();
     }
     this.busy = false;
   }

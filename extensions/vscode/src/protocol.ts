@@ -114,6 +114,7 @@ export interface RunResult {
   durationMs: number;
   stdout: StreamText;
   stderr: StreamText;
+  outputMissing?: string;
   sandbox?: SandboxFacts;
   approval?: ApprovalFacts;
   escalation?: EscalationHint;

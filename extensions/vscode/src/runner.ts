@@ -6,6 +6,7 @@ import type { Questions } from './questions';
 import { type Failure, type Run, type Runs, serverEnded, type Start, type Step } from './runs';
 import { EndedError } from './server/client';
 import type { Server } from './server/server';
+import { cut } from './text';
 import { step } from './words';
 
 /** What more is wanted for a run: exactly one of both. */
@@ -55,7 +56,7 @@ export class Runner {
   /** smaller is a smaller step than the one that a question is about, in words. */
   smaller(question: Question): string | undefined {
     const hint = this.smallerStep(question);
-    return hint && step(hint.additional);
+    return hint && cut(step(hint.additional), 300);
   }
 
   /** askForSmaller refuses a question; when that is answered, the smaller step is asked for. */

@@ -1,6 +1,6 @@
 // The runs of this window: what was asked for, what came out, and how each
 // ended. Pure.
-import type { Additional, Mode, Output, RunResult, Stream } from './protocol';
+import type { Additional, Output, RunResult, Stream } from './protocol';
 
 /** Who wanted a run. */
 export type Origin = 'person' | 'model';
@@ -133,57 +133,61 @@ const pieceBytes = 128;
 export interface Piece {
   stream: Stream;
   bytes: Uint8Array;
-  skipped: number; // bytes of the stream that are missing just before it
+  skipped: number; // bytes of output that are missing just before it
 }
 
 /** Tail is the end of a run's output, in the order in which it came. */
 export class Tail {
-  private pieces: Piece[] = [];
+  private pieces: (Piece & { start: number })[] = []; // start: bytes of output before it and what it skipped
+  private first = 0; // number of the first of them among all that came
   private held = 0;
-  private listener: { piece: (piece: Piece) => void; end: () => void } | undefined;
+  private total = 0;
+  private wake: (() => void) | undefined;
 
-  /** Bytes that are no longer held. */
-  dropped = 0;
   ended = false;
 
   add(output: Output): void {
     const bytes = output.base64 !== undefined ? Buffer.from(output.base64, 'base64') : Buffer.from(output.data ?? '');
-    const piece = { stream: output.stream, bytes, skipped: output.skipped ?? 0 };
-    this.pieces.push(piece);
+    const skipped = output.skipped ?? 0;
+    this.pieces.push({ stream: output.stream, bytes, skipped, start: this.total });
+    this.total += skipped + bytes.length;
     this.held += bytes.length + pieceBytes;
     while (this.held > keptBytes && this.pieces.length > 1) {
-      const first = this.pieces.shift()!;
-      this.held -= first.bytes.length + pieceBytes;
-      this.dropped += first.bytes.length + first.skipped;
+      this.held -= this.pieces.shift()!.bytes.length + pieceBytes;
+      this.first++;
     }
-    this.listener?.piece(piece);
+    this.wake?.();
   }
 
   end(): void {
-    if (this.ended) return;
     this.ended = true;
-    this.listener?.end();
+    this.wake?.();
   }
 
-  /** follow tells what is held and then what comes, until the function that it gives is called. One listens at a time. */
-  follow(piece: (piece: Piece) => void, end: () => void): () => void {
-    const listener = { piece, end };
-    for (const held of this.pieces) piece(held);
-    if (this.ended) end();
-    this.listener = listener;
-    return () => {
-      if (this.listener === listener) this.listener = undefined;
+  /** read begins with what is held. wake is called when there is more, or nothing more to come; one reads at a time. */
+  read(wake: () => void): Reading {
+    this.wake = wake;
+    let next = 0; // number of the next piece
+    let position = 0; // bytes of output before it
+    return {
+      take: () => {
+        next = Math.max(next, this.first);
+        const piece = this.pieces[next - this.first];
+        if (!piece) return undefined;
+        const skipped = piece.start - position + piece.skipped;
+        next++;
+        position = piece.start + piece.skipped + piece.bytes.length;
+        return { stream: piece.stream, bytes: piece.bytes, skipped };
+      },
+      stop: () => {
+        if (this.wake === wake) this.wake = undefined;
+      },
     };
   }
 }
 
-/** within are the modes that a run may have without a question, the narrowest first. */
-export function within(configured: Mode, roots: readonly string[]): Mode[] {
-  const confined: Mode[] = roots.length > 0 ? ['read-only', 'workspace-write'] : ['read-only'];
-  switch (configured) {
-    case 'read-only': return ['read-only'];
-    case 'workspace-write': return confined;
-    case 'danger-full-access': return [...confined, 'danger-full-access'];
-    case 'external-sandbox': return [...confined, 'external-sandbox'];
-  }
+/** Reading is one reader's way through a tail. What was dropped before it came there counts as skipped. */
+export interface Reading {
+  take: () => Piece | undefined; // the next piece, if it is there
+  stop: () => void;
 }

@@ -31,3 +31,8 @@ export function serverSettings(): Record<string, unknown> {
   }
   return settings;
 }
+
+/** ownSettings is all of them as one text: a workspace that sets ours must not restart the server. */
+export function ownSettings(): string {
+  return JSON.stringify([serverPath(), serverSettings()]);
+}

@@ -1,6 +1,7 @@
 // What the server reports, in plain words. Pure.
 import type { Additional, Capabilities, Denial, Facet, FacetState, Mode, RunResult } from './protocol';
 import { type Failure, going, type Run } from './runs';
+import { visible } from './text';
 
 /** The facets in the order in which people ask about them. */
 export const facets: Record<Facet, string> = {
@@ -72,8 +73,9 @@ export function refusal(denial: Denial): string {
 /** step is what an additional grant opens. */
 export function step(additional: Additional): string {
   const words: string[] = [];
-  if (additional.write?.length) words.push(`writing ${additional.write.join(', ')}`);
-  if (additional.read?.length) words.push(`reading ${additional.read.join(', ')}`);
+  const paths = (list: readonly string[]) => list.map(visible).join(', ');
+  if (additional.write?.length) words.push(`writing ${paths(additional.write)}`);
+  if (additional.read?.length) words.push(`reading ${paths(additional.read)}`);
   if (additional.network) words.push('the network');
   return words.join(' and ');
 }

@@ -65,9 +65,9 @@ test('an id that is asked again is another question', async () => {
   assert.deepEqual(await second, selected('yes'));
 });
 
-test('the oldest is shown, or the one that the person chose while it waits', () => {
+test('the oldest is shown, or the one that the person chose while it waits', async () => {
   const questions = new Questions(() => undefined);
-  for (const id of ['a', 'b', 'c']) void questions.ask(question(id));
+  const answers = ['a', 'b', 'c'].map((id) => questions.ask(question(id)));
   assert.equal(questions.shown?.id, 'a');
   questions.show('c');
   assert.equal(questions.shown.id, 'c');
@@ -77,6 +77,8 @@ test('the oldest is shown, or the one that the person chose while it waits', () 
   assert.equal(questions.shown.id, 'a');
   assert.equal(questions.of('run-b')?.id, 'b');
   assert.equal(questions.of('run-c'), undefined);
+  questions.clear();
+  assert.deepEqual(await Promise.all(answers), [cancelled, cancelled, cancelled]);
 });
 
 test('when the server ends nothing waits', async () => {

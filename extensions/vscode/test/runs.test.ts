@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { RunResult } from '../src/protocol';
-import { canWiden, denied, going, type Piece, Runs, Tail, within } from '../src/runs';
+import { canWiden, denied, going, type Piece, type Reading, Runs, Tail } from '../src/runs';
 
 const nothing = { text: '', bytes: 0, truncated: false };
 function result(runId: string, more: Partial<RunResult> = {}): RunResult {
@@ -72,46 +72,71 @@ test('only so many ended runs are remembered, and all that go on', () => {
   assert.ok(list.all.length <= 130, String(list.all.length));
 });
 
+// taken is everything that a reader can have now.
+function taken(reading: Reading): Piece[] {
+  const pieces: Piece[] = [];
+  for (let piece = reading.take(); piece; piece = reading.take()) pieces.push(piece);
+  return pieces;
+}
+const text = (pieces: Piece[]) => pieces.map((p) => Buffer.from(p.bytes).toString()).join('');
+const skipped = (pieces: Piece[]) => pieces.reduce((sum, p) => sum + p.skipped, 0);
+const size = (pieces: Piece[]) => pieces.reduce((sum, p) => sum + p.bytes.length, 0);
+
 test('a terminal that is opened late gets what is held, then what comes, then the end', () => {
   const tail = new Tail();
   tail.add(output('one '));
-  let text = '';
-  let ends = 0;
-  const stop = tail.follow((p: Piece) => (text += Buffer.from(p.bytes).toString()), () => ends++);
+  let wakes = 0;
+  const reading = tail.read(() => wakes++);
+  assert.equal(text(taken(reading)), 'one ');
   tail.add({ ...output(''), base64: Buffer.from('two').toString('base64') });
+  assert.equal(text(taken(reading)), 'two');
   tail.end();
-  tail.end();
-  stop();
+  assert.deepEqual([wakes, tail.ended], [2, true]);
+  reading.stop();
   tail.add(output(' three'));
-  assert.equal(text, 'one two');
-  assert.equal(ends, 1);
-  tail.follow(() => undefined, () => ends++);
-  assert.equal(ends, 2);
+  assert.equal(wakes, 2);
+  assert.equal(text(taken(tail.read(() => undefined))), 'one two three');
 });
+
+test('one reads at a time, and who stopped disturbs no other', () => {
+  const tail = new Tail();
+  const wakes: string[] = [];
+  const first = tail.read(() => wakes.push('first'));
+  tail.read(() => wakes.push('second'));
+  first.stop();
+  tail.add(output('x'));
+  assert.deepEqual(wakes, ['second']);
+});
+
+const large = 'x'.repeat(60000);
 
 test('of much output the end is held, and what is not is counted', () => {
   const tail = new Tail();
-  const piece = 'x'.repeat(60000);
-  for (let i = 0; i < 20; i++) tail.add(output(piece, i === 0 ? 7 : 0));
-  let held = 0;
-  tail.follow((p) => (held += p.bytes.length), () => undefined);
-  assert.ok(held <= 512 * 1024 && held > 400000);
-  assert.equal(held + tail.dropped, 20 * 60000 + 7);
+  for (let i = 0; i < 20; i++) tail.add(output(large, i === 0 ? 7 : 0));
+  const pieces = taken(tail.read(() => undefined));
+  assert.ok(size(pieces) <= 512 * 1024 && size(pieces) > 400000);
+  assert.equal(pieces[0]!.skipped, skipped(pieces));
+  assert.equal(size(pieces) + skipped(pieces), 20 * 60000 + 7);
+});
+
+test('a slow reader misses what was dropped meanwhile, and is told how much', () => {
+  const tail = new Tail();
+  const reading = tail.read(() => undefined);
+  tail.add(output(large, 7));
+  const before = taken(reading);
+  for (let i = 0; i < 20; i++) tail.add(output(large, i === 3 ? 5 : 0));
+  tail.add({ ...output('', 11), stream: 'stderr' }); // missing at the end of a stream
+  const after = taken(reading);
+  assert.deepEqual([size(before), skipped(before)], [60000, 7]);
+  assert.ok(size(after) <= 512 * 1024);
+  assert.equal(size(after) + skipped(after), 20 * 60000 + 5 + 11);
+  assert.equal(after.at(-1)!.skipped, 11);
 });
 
 test('many small pieces are not held without end', () => {
   const tail = new Tail();
   for (let i = 0; i < 50000; i++) tail.add(output('x'));
-  let pieces = 0;
-  tail.follow(() => pieces++, () => undefined);
-  assert.ok(pieces > 1000 && pieces < 10000, String(pieces));
-  assert.equal(pieces + tail.dropped, 50000);
-});
-
-test('a narrower mode than the configured one needs no question', () => {
-  assert.deepEqual(within('read-only', ['/w']), ['read-only']);
-  assert.deepEqual(within('workspace-write', ['/w']), ['read-only', 'workspace-write']);
-  assert.deepEqual(within('workspace-write', []), ['read-only']);
-  assert.deepEqual(within('danger-full-access', ['/w']), ['read-only', 'workspace-write', 'danger-full-access']);
-  assert.deepEqual(within('external-sandbox', []), ['read-only', 'external-sandbox']);
+  const pieces = taken(tail.read(() => undefined));
+  assert.ok(pieces.length > 1000 && pieces.length < 10000, String(pieces.length));
+  assert.equal(pieces.length + skipped(pieces), 50000);
 });

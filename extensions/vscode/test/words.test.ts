@@ -34,6 +34,7 @@ test('denials and grants in words', () => {
   assert.equal(refusal({ op: 'create', path: '/srv/x', errno: 'EROFS', exe: 'bash', evidence: 'observed', count: 2 }), 'create /srv/x (EROFS) by bash, 2 times');
   assert.equal(refusal({ op: 'connect', address: '1.2.3.4:80', evidence: 'stderr', count: 1 }), 'connect 1.2.3.4:80');
   assert.equal(step({ write: ['/a', '/b'], network: true }), 'writing /a, /b and the network');
+  assert.equal(step({ read: ['/a\u202eb\n'] }), 'reading /a\\u{202E}b\\n', 'a name that a command chose is shown as it is');
 });
 
 test('times are short', () => {

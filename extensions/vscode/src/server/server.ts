@@ -6,7 +6,9 @@ import type { Capabilities, Requests } from '../protocol';
 import { Client, type Handlers } from './client';
 import { find, type Found, NotFoundError } from './find';
 import { Backoff } from './restart';
-import { serverPath, serverSettings } from '../settings';
+import { localFolders } from '../folders';
+import { ownSettings, serverPath, serverSettings } from '../settings';
+import type { Unwaited } from '../unwaited';
 
 export type State = 'stopped' | 'starting' | 'running' | 'waiting' | 'missing' | 'failed';
 
@@ -16,6 +18,7 @@ export class Server implements vscode.Disposable {
   private timer: NodeJS.Timeout | undefined;
   private generation = 0; // of the latest wish to start or stop
   private turn: Promise<void> = Promise.resolve(); // ends when the latest of them was followed
+  private asked = 0; // how often for the capabilities
   private readonly changed = new vscode.EventEmitter<void>();
 
   /** Fires when any of the fields below did. */
@@ -24,8 +27,9 @@ export class Server implements vscode.Disposable {
   found: Found | undefined;
   capabilities: Capabilities | undefined;
   problem = ''; // why it is missing or failed
+  settings = ''; // with which it was started last
 
-  constructor(private readonly extensionPath: string, private readonly log: vscode.LogOutputChannel, private readonly handlers: Handlers) {}
+  constructor(private readonly extensionPath: string, private readonly log: vscode.LogOutputChannel, private readonly unwaited: Unwaited, private readonly handlers: Handlers) {}
 
   /** restart ends the server, if there is one, and starts it; the person asked for it. */
   restart(): Promise<void> {
@@ -47,7 +51,7 @@ export class Server implements vscode.Disposable {
   }
 
   dispose(): void {
-    void this.stop().then(() => this.changed.dispose());
+    this.unwaited('stopping the server', this.stop().then(() => this.changed.dispose()));
   }
 
   private again(): Promise<void> {
@@ -72,12 +76,12 @@ export class Server implements vscode.Disposable {
   }
 
   private async start(generation: number): Promise<void> {
+    this.settings = ownSettings();
     this.set('starting');
     const began = Date.now();
-    const folders = (vscode.workspace.workspaceFolders ?? []).filter((f) => f.uri.scheme === 'file').map((f) => f.uri.fsPath);
     const bundled = path.join(this.extensionPath, 'bin', process.platform === 'win32' ? 'confine.exe' : 'confine');
     try {
-      this.found = await find({ setting: serverPath(), pathVariable: process.env['PATH'] ?? '', bundled, workspace: folders });
+      this.found = await find({ setting: serverPath(), pathVariable: process.env['PATH'] ?? '', bundled, workspace: localFolders() });
     } catch (error) {
       this.found = undefined;
       this.log.error(String(error));
@@ -92,11 +96,11 @@ export class Server implements vscode.Disposable {
     } catch (error) {
       this.log.error(`The server did not start: ${String(error)}`);
       await client.stop();
-      this.ended(generation, began);
+      this.ended(generation, began, `It does not start: ${error instanceof Error ? error.message : String(error)}`);
       return;
     }
     this.set('running');
-    void this.refresh(generation);
+    this.unwaited('asking for capabilities', this.refresh());
   }
 
   // fresh are the handlers, deaf to a server that was replaced.
@@ -111,35 +115,39 @@ export class Server implements vscode.Disposable {
       'confine/capabilitiesChanged': (p) => {
         if (!mine()) return;
         h['confine/capabilitiesChanged'](p);
-        void this.refresh(generation);
+        this.unwaited('asking for capabilities', this.refresh());
       },
     };
   }
 
-  private async refresh(generation: number): Promise<void> {
-    try {
-      const capabilities = await this.request('capabilities', {});
-      if (generation !== this.generation) return;
-      this.capabilities = capabilities;
-      this.changed.fire();
-    } catch (error) {
-      this.log.warn(`Asking for capabilities failed: ${String(error)}`);
-    }
+  // refresh asks for the capabilities. Only the latest answer counts, and what is not known is not shown.
+  private async refresh(): Promise<void> {
+    const asked = ++this.asked;
+    const capabilities = await this.request('capabilities', {}).catch((error: unknown) => {
+      this.log.error(`Asking for capabilities failed: ${String(error)}`);
+      return undefined;
+    });
+    if (asked !== this.asked) return;
+    this.capabilities = capabilities;
+    this.changed.fire();
   }
 
-  private ended(generation: number, began: number): void {
+  private ended(generation: number, began: number, why = 'It ended again and again.'): void {
     if (generation !== this.generation) return;
     const delay = this.backoff.ended(Date.now() - began);
-    if (delay === undefined) return this.set('failed', 'The server ended again and again.');
+    if (delay === undefined) return this.set('failed', why);
     this.log.warn(`The server ended by itself; it is started again in ${delay} ms.`);
     this.set('waiting');
-    this.timer = setTimeout(() => void this.again(), delay);
+    this.timer = setTimeout(() => this.unwaited('starting the server', this.again()), delay);
   }
 
   private set(state: State, problem = ''): void {
     this.state = state;
     this.problem = problem;
-    if (state !== 'running') this.capabilities = undefined;
+    if (state !== 'running') {
+      this.capabilities = undefined;
+      this.asked++; // what is on its way does not count
+    }
     this.changed.fire();
   }
 }

@@ -107,6 +107,7 @@ function runRow(run: Run, asks: boolean): Row {
     if (!denial.incidental) rows.push(row(refusal(denial), { icon: 'circle-slash', colour: 'list.warningForeground', description: denial.evidence === 'stderr' ? 'as its message says' : 'refused' }));
   }
   if (canWiden(run)) rows.push(widenRow(run));
+  if (result?.outputMissing) rows.push(row(result.outputMissing, { icon: 'warning', description: 'part of the output did not come' }));
   for (const path of result?.sandbox?.planted ?? []) rows.push(row(path, { icon: 'warning', colour: 'list.warningForeground', description: 'made or changed: programs outside run or believe this' }));
   if (result?.sandbox) {
     const { mode, provider, facets: reported } = result.sandbox;

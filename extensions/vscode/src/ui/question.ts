@@ -5,9 +5,11 @@ import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import * as vscode from 'vscode';
+import { deliberate } from '../gate';
 import type { FromPage, ShowQuestion } from '../page';
 import type { Question } from '../protocol';
-import type { Questions } from '../questions';
+import type { Questions, Taken } from '../questions';
+import type { Unwaited } from '../unwaited';
 import { modes } from '../words';
 
 /** What the person can choose besides the options of the question. */
@@ -16,15 +18,18 @@ export interface Narrower {
   choose: (question: Question) => void; // refuses, and asks for that instead
 }
 
-// How long a page may take to appear before the person is asked in another way.
+// How long a page may take to appear before the person is asked in another way;
+// and where none has appeared before.
 const drawMs = 15000;
+const undrawableMs = 2000;
 
 export class QuestionPage implements vscode.Disposable {
   private panel: vscode.WebviewPanel | undefined;
   private shown: string | undefined; // id of the question on the page
   private undrawn: NodeJS.Timeout | undefined;
+  private patience = drawMs;
 
-  constructor(private readonly extensionUri: vscode.Uri, private readonly questions: Questions, private readonly narrower: Narrower) {}
+  constructor(private readonly extensionUri: vscode.Uri, private readonly questions: Questions, private readonly unwaited: Unwaited, private readonly narrower: Narrower) {}
 
   /** update shows what is to be shown now. */
   update(): void {
@@ -76,29 +81,38 @@ export class QuestionPage implements vscode.Disposable {
     const question = this.questions.shown;
     if (!question) return;
     const message: ShowQuestion = { type: 'show', question, waiting: this.questions.waiting.length, narrower: this.narrower.words(question), modes };
-    void this.panel?.webview.postMessage(message);
+    if (this.panel) this.unwaited('showing a question', this.panel.webview.postMessage(message));
   }
 
   private hear(message: FromPage): void {
     switch (message.type) {
       case 'ready': return this.send();
-      case 'drawn': return message.id === this.shown ? clearTimeout(this.undrawn) : undefined;
-      case 'answer': return tell(this.questions.answer(message.id, message.optionId));
-      case 'dismiss': return tell(this.questions.dismiss(message.id));
+      case 'drawn': return this.drawn(message.id);
+      case 'answer': return this.tell(this.questions.answer(message.id, message.optionId));
+      case 'dismiss': return this.tell(this.questions.dismiss(message.id));
       case 'narrow': {
         const question = this.questions.waiting.find((q) => q.id === message.id);
         if (question) this.narrower.choose(question);
-        else tell('too-late');
+        else this.tell('too-late');
       }
     }
   }
 
-  private awaitDrawing(question: Question): void {
-    clearTimeout(this.undrawn);
-    this.undrawn = setTimeout(() => void this.askPlainly(question), drawMs);
+  private drawn(id: string): void {
+    this.patience = drawMs;
+    if (id === this.shown) clearTimeout(this.undrawn);
   }
 
-  // askPlainly asks in a dialog, for where no page can be drawn, such as a browser without service workers.
+  private awaitDrawing(question: Question): void {
+    clearTimeout(this.undrawn);
+    this.undrawn = setTimeout(() => this.unwaited('asking in a dialog', this.askPlainly(question)), this.patience);
+  }
+
+  // askPlainly asks in a dialog, for where no page can be drawn, such as a browser
+  // without service workers. A dialog cannot be taken back, nor can it be known when
+  // it is drawn and what of it is seen: it shows only what fits, an answer within half
+  // a second of the request to show it is asked for again, and one to a question that
+  // was withdrawn does nothing, and is told so.
   private async askPlainly(question: Question): Promise<void> {
     if (!this.panel || this.shown !== question.id) return;
     // Nobody looks, and a page that nobody sees is not drawn; the status bar shows that it waits.
@@ -106,19 +120,22 @@ export class QuestionPage implements vscode.Disposable {
       this.awaitDrawing(question);
       return;
     }
+    this.patience = undrawableMs;
     if (question.unshown) {
       this.questions.dismiss(question.id);
-      void vscode.window.showErrorMessage('confine could not show a question, so the command was not allowed. The page for it did not appear, and a dialog is too small for it. Reload the window and run the command again.');
+      await vscode.window.showErrorMessage('confine could not show a question, so the command was not allowed. The page for it did not appear, and a dialog is too small for it. Reload the window and run the command again.');
       return;
     }
     const items = question.options.map((o) => ({ title: o.name, optionId: o.optionId }));
-    const picked = await vscode.window.showWarningMessage('confine asks', { modal: true, detail: question.text }, ...items);
-    tell(picked ? this.questions.answer(question.id, picked.optionId) : this.questions.dismiss(question.id));
+    const ask = () => vscode.window.showWarningMessage('confine asks', { modal: true, detail: question.text }, ...items);
+    const waits = () => this.questions.waiting.some((q) => q.id === question.id);
+    const picked = await deliberate(ask, waits, () => performance.now());
+    this.tell(picked ? this.questions.answer(question.id, picked.optionId) : this.questions.dismiss(question.id));
   }
-}
 
-function tell(taken: 'taken' | 'too-late'): void {
-  if (taken === 'too-late') void vscode.window.showWarningMessage('That question was withdrawn before you answered. Your answer did nothing.');
+  private tell(taken: Taken): void {
+    if (taken === 'too-late') this.unwaited('telling', vscode.window.showWarningMessage('That question was withdrawn before you answered. Your answer did nothing.'));
+  }
 }
 
 function page(extensionPath: string): string {

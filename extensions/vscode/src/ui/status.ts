@@ -40,7 +40,8 @@ export class Status implements vscode.Disposable {
       case 'failed': return { text: '$(error) confine: failed', tooltip: 'The server does not run.', bad: true };
       case 'running': break;
     }
-    if (!capabilities || capabilities.state === 'probing') return { text: '$(loading~spin) confine', tooltip: 'Trying what this machine can enforce.' };
+    if (!capabilities) return { text: '$(loading~spin) confine', tooltip: 'The server has not said yet what it enforces.' };
+    if (capabilities.state === 'probing') return { text: '$(loading~spin) confine', tooltip: 'Trying what this machine can enforce.' };
     const tooltip = standing(capabilities);
     if (!capabilities.ok) return { text: '$(error) confine: refuses', tooltip, bad: true };
     const mode = this.mode() ?? capabilities.mode;
