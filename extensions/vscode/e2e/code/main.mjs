@@ -13,6 +13,7 @@ import * as asking from './asking.mjs';
 import * as hostile from './hostile.mjs';
 import * as servers from './servers.mjs';
 import * as trust from './trust.mjs';
+import * as windows from './windows.mjs';
 import * as pictures from './pictures.mjs';
 
 const folder = fs.mkdtempSync(path.join(path.dirname(facts.workspace), 'code-'));
@@ -45,7 +46,7 @@ try {
   const confine = new Confine(window);
   await confine.ready();
   console.log(`the extension is ready (${Date.now() - started} ms)`);
-  for (const [title, tell] of [running, asking, hostile, servers, trust, pictures].flatMap((part) => part.chapters)) {
+  for (const [title, tell] of [running, asking, hostile, servers, trust, windows, pictures].flatMap((part) => part.chapters)) {
     await chapter(title, () => tell({ code, window, confine, settings, show: (other) => { screen = other; } }));
     screen = window;
     await confine.tidy();

@@ -39,6 +39,36 @@ export const chapters = [
     fs.rmSync(made('typed.txt'));
   }],
 
+  ['terminal: what is too much for it is counted, and the end is shown', async ({ window, confine }) => {
+    const file = made('flooded.txt');
+    await confine.run(`yes "$(printf '%0200d')" | head -c 64000000; echo the-en''d; touch flooded.txt`);
+    await until(() => facts.exists(file), 'the command has ended');
+    const rows = window.page.locator('.terminal-wrapper.active .xterm-rows');
+    await rows.getByText('the-end').waitFor();
+    await rows.getByText(/\[confine\] \d{6,} bytes of its output are not shown here/).waitFor();
+    fs.rmSync(file);
+  }],
+
+  ['terminal: closing it ends the person\'s command, and not a model\'s that it shows', async ({ window, confine }) => {
+    await confine.run('exec sleep 374');
+    await until(() => facts.processes('sleep 374').length > 0, 'the command runs');
+    await window.execute('workbench.action.terminal.kill');
+    await until(() => facts.processes('sleep 374').length === 0, 'the command has ended');
+
+    const call = confine.model('echo shown; exec sleep 375');
+    await until(() => facts.processes('sleep 375').length > 0, 'the command runs');
+    await confine.openPanel();
+    await confine.row('Runs', 'sleep 375').click();
+    await window.page.locator('.terminal-wrapper.active .xterm-rows').getByText('shown', { exact: true }).waitFor();
+    await window.execute('workbench.action.terminal.kill');
+    await until(async () => (await window.ask('terminals')).every((name) => !name.includes('sleep 375')), 'the terminal is closed');
+    await confine.model('true').result; // what would have ended it has by now
+    assert.ok(facts.processes('sleep 375').length > 0, 'it was ended');
+    await call.cancel();
+    await call.result.catch(() => {});
+    await until(() => facts.processes('sleep 375').length === 0, 'the command has ended');
+  }],
+
   ['selection: what is selected runs, and nothing around it', async ({ window, confine }) => {
     const script = made('script.sh');
     fs.writeFileSync(script, 'echo before > before.txt\necho chosen > chosen.txt\necho after > after.txt\n');

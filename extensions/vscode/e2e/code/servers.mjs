@@ -25,6 +25,43 @@ export const chapters = [
     await never(confine, 'orphaned');
   }],
 
+  ['killed: the mode that was chosen still holds', async ({ window, confine }) => {
+    const extension = await window.ask('extension');
+    const [before] = facts.processes(`${path.join(extension.path, 'bin/confine')} serve`);
+    await confine.status.click();
+    await window.rows.filter({ hasText: 'read-only' }).click();
+    await confine.status.getByText('read-only').waitFor();
+    process.kill(before, 'SIGKILL');
+    await confine.status.getByText('read-only').waitFor({ state: 'detached' });
+    await confine.status.getByText('read-only').waitFor();
+    assert.match(await confine.model('echo x > after-kill.txt').result, /denied under read-only mode/);
+    await confine.status.click();
+    await window.rows.filter({ hasText: 'workspace-write' }).first().click();
+    await confine.status.getByText('workspace-write').waitFor();
+  }],
+
+  ['settings: new ones wait for the person while something runs, and that is told', async ({ window, confine }) => {
+    const extension = await window.ask('extension');
+    const serve = `${path.join(extension.path, 'bin/confine')} serve`;
+    await confine.run('exec sleep 376');
+    await until(() => facts.processes('sleep 376').length > 0, 'the command runs');
+    await window.ask('set', { name: 'confine.networkAccess', value: false, target: 'Global' });
+    await window.dialog.getByText('The settings of confine changed').waitFor();
+    await window.dialog.getByRole('button', { name: 'Cancel' }).click();
+    await window.toasts.filter({ hasText: 'do not count yet' }).waitFor();
+    assert.ok(facts.processes('sleep 376').length > 0, 'it was ended');
+    await window.ask('set', { name: 'confine.networkAccess', target: 'Global' }); // as it was
+    await window.ask('set', { name: 'confine.denyRead', value: [facts.outsideFile('denied')], target: 'Global' });
+    await window.dialog.getByRole('button', { name: 'Restart' }).click();
+    await until(() => facts.processes('sleep 376').length === 0, 'the command has ended');
+    await confine.ready();
+    const [before] = await until(() => { const found = facts.processes(serve); return found.length === 1 && found; }, 'another server runs');
+    await window.ask('set', { name: 'confine.denyRead', target: 'Global' }); // nothing runs: it restarts without a word
+    await until(() => { const found = facts.processes(serve); return found.length === 1 && found[0] !== before; }, 'a third server runs');
+    await confine.ready();
+    await window.execute('notifications.clearAll');
+  }],
+
   ['restart: by the palette, into one server and not two', async ({ window, confine }) => {
     const extension = await window.ask('extension');
     const serve = `${path.join(extension.path, 'bin/confine')} serve`;

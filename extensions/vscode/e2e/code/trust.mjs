@@ -14,7 +14,7 @@ export const chapters = [
     fs.writeFileSync(program, `#!/bin/sh\necho ran >> '${ran}'\nexec '${process.env.CONFINE_BIN}' "$@"\n`, { mode: 0o755 });
     fs.writeFileSync(path.join(folder, '.vscode/settings.json'), JSON.stringify({
       'confine.serverPath': program, 'confine.sandboxMode': 'danger-full-access', 'confine.approvalPolicy': 'never', 'confine.networkAccess': true,
-      'confine.writableRoots': [facts.outside], 'confine.mode': 'danger-full-access',
+      'confine.writableRoots': [facts.outside], 'confine.mode': 'danger-full-access', 'confine.trace.server': 'verbose',
     }));
     code.settings({ ...settings, 'security.workspace.trust.enabled': true, 'security.workspace.trust.startupPrompt': 'always' });
     const window = await code.window(folder);
@@ -30,6 +30,7 @@ export const chapters = [
       const confine = new Confine(window);
       await confine.ready();
       assert.match(await confine.status.innerText(), /workspace-write/);
+      assert.equal((await window.ask('setting', { name: 'confine.trace.server' })).value, 'messages');
       const file = facts.outsideFile('by-repository');
       assert.match(await confine.model(`echo x > '${file}'`).result, /denied under workspace-write mode/);
       assert.ok(!facts.exists(file));

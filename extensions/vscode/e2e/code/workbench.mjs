@@ -93,16 +93,25 @@ export class Code {
     return files.map((name) => `== ${name}\n${fs.readFileSync(path.join(this.folder, 'user', name), 'utf8').slice(-20000)}`).join('\n');
   }
 
-  // window opens a folder. All windows share what the browser has loaded and stored.
-  async window(folder) {
+  // window opens a folder, the folders of a workspace file whose first is folder, or none.
+  // All windows share what the browser has loaded and stored.
+  async window(folder, workspaceFile) {
+    const opens = workspaceFile ? `workspace=${encodeURIComponent(workspaceFile)}` : folder ? `folder=${encodeURIComponent(folder)}` : 'ew=true';
     const page = await this.context.newPage();
     page.setDefaultTimeout(60000); // of a busy machine
     const probe = this.#expect(folder);
-    await page.goto(`http://127.0.0.1:${this.port}/?folder=${encodeURIComponent(folder)}`, { waitUntil: 'commit' });
+    await page.goto(`http://127.0.0.1:${this.port}/?${opens}`, { waitUntil: 'commit' });
     await page.waitForSelector('.monaco-workbench', { timeout: 120000 });
-    const window = new Window(page, folder, probe);
+    const window = new Window(page, probe);
     this.#windows.push(window);
     return window;
+  }
+
+  // reload loads a window anew, with the same folder.
+  async reload(window, folder) {
+    window.probe = this.#expect(folder);
+    await window.page.reload({ waitUntil: 'commit' });
+    await window.page.waitForSelector('.monaco-workbench', { timeout: 120000 });
   }
 
   #expect(folder) {
@@ -168,9 +177,8 @@ class Probe {
 
 // Window is one workbench on the screen.
 export class Window {
-  constructor(page, folder, probe) {
+  constructor(page, probe) {
     this.page = page;
-    this.folder = folder;
     this.probe = probe;
     this.input = page.locator('.quick-input-widget');
     this.inputBox = this.input.locator('input.input');
