@@ -9,13 +9,14 @@ import { Panel } from './ui/panel';
 import { Questions } from './questions';
 import { Runner } from './runner';
 import { going, type Run, Runs } from './runs';
+import type { Handlers } from './server/client';
 import { Server, type State } from './server/server';
 import { ownSettings } from './settings';
 import { QuestionPage } from './ui/question';
 import { Status } from './ui/status';
 import { Terminals } from './ui/terminal';
 import { registerTool } from './ui/tool';
-import { unwaited as told } from './unwaited';
+import { type Unwaited, unwaited as told } from './unwaited';
 
 let server: Server | undefined;
 
@@ -58,19 +59,7 @@ function build(context: vscode.ExtensionContext): Parts {
 
   const questions = new Questions(() => update.questions());
   const runs = new Runs(() => update.runs());
-  const started: Server = new Server(context.extensionPath, log, unwaited, {
-    'confine/requestApproval': (question, token) => {
-      token.onCancellationRequested(() => questions.withdraw(question));
-      return questions.ask(question);
-    },
-    'confine/approvalWithdrawn': (p) => {
-      if (p.reason === 'expired') unwaited('telling', vscode.window.showWarningMessage('Nobody answered a question of confine in time, so the command was not allowed.'));
-      questions.withdraw(p);
-    },
-    'confine/output': (output) => runs.get(output.runId)?.output.add(output),
-    'confine/exit': (result) => runs.ended(result.runId, result),
-    'confine/capabilitiesChanged': () => undefined,
-  });
+  const started: Server = new Server(context.extensionPath, log, unwaited, handlers(questions, runs, unwaited));
   const runner = new Runner(started, runs, questions, (run) => run.origin === 'person' && terminals.show(run, true));
   const page = new QuestionPage(context.extensionUri, questions, unwaited, { words: (q) => runner.smaller(q), choose: (q) => runner.askForSmaller(q) });
   const terminals: Terminals = new Terminals(runner, unwaited);
@@ -79,7 +68,6 @@ function build(context: vscode.ExtensionContext): Parts {
   const status = new Status(started, questions, () => mode.inForce);
   const parts: Parts = { context, log, server: started, runs, questions, runner, page, terminals, mode, unwaited };
   const doctor = new vscode.EventEmitter<vscode.Uri>();
-  let settings = ownSettings();
 
   update.questions = () => {
     page.update();
@@ -114,13 +102,36 @@ function build(context: vscode.ExtensionContext): Parts {
   context.subscriptions.push(
     log, started, page, terminals, panel, status, doctor, started.onDidChange(update.server),
     vscode.workspace.registerTextDocumentContentProvider(doctorUri.scheme, { onDidChange: doctor.event, provideTextDocumentContent: () => describe(parts) }),
-    vscode.workspace.onDidChangeConfiguration(() => {
-      const before = settings;
-      settings = ownSettings();
-      if (settings !== before && settings !== started.settings) unwaited('restarting for new settings', restartForSettings(parts));
-    }),
+    onOwnSettings(started, () => unwaited('restarting for new settings', restartForSettings(parts))),
   );
   return parts;
+}
+
+// handlers are what the server may ask and tell.
+function handlers(questions: Questions, runs: Runs, unwaited: Unwaited): Handlers {
+  return {
+    'confine/requestApproval': (question, token) => {
+      token.onCancellationRequested(() => questions.withdraw(question));
+      return questions.ask(question);
+    },
+    'confine/approvalWithdrawn': (p) => {
+      if (p.reason === 'expired') unwaited('telling', vscode.window.showWarningMessage('Nobody answered a question of confine in time, so the command was not allowed.'));
+      questions.withdraw(p);
+    },
+    'confine/output': (output) => runs.get(output.runId)?.output.add(output),
+    'confine/exit': (result) => runs.ended(result.runId, result),
+    'confine/capabilitiesChanged': () => undefined,
+  };
+}
+
+// onOwnSettings calls changed when settings of the person's changed to others than the server has.
+function onOwnSettings(server: Server, changed: () => void): vscode.Disposable {
+  let last = ownSettings();
+  return vscode.workspace.onDidChangeConfiguration(() => {
+    const before = last;
+    last = ownSettings();
+    if (last !== before && last !== server.settings) changed();
+  });
 }
 
 async function tellFailed(parts: Parts): Promise<void> {

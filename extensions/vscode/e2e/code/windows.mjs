@@ -1,9 +1,9 @@
-// A window with several folders, which is loaded anew.
+// Windows that are unlike others: with several folders, loaded anew, and where no page can be drawn.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import * as facts from './facts.mjs';
-import { ask, decided, never } from './asking.mjs';
+import { ask, decided, never, writes } from './asking.mjs';
 import { Confine } from './confine.mjs';
 import { until } from './workbench.mjs';
 
@@ -15,7 +15,7 @@ export const chapters = [
     for (const folder of [first, second]) fs.mkdirSync(folder);
     const file = beside('both.code-workspace');
     fs.writeFileSync(file, JSON.stringify({ folders: [{ path: first }, { path: second }], settings: { 'confine.sandboxMode': 'danger-full-access' } }));
-    const window = await code.window(first, file);
+    const window = await code.window(first, { workspaceFile: file });
     show(window);
     try {
       const confine = new Confine(window);
@@ -37,6 +37,40 @@ export const chapters = [
       await again.result;
     } finally {
       await window.close();
+    }
+  }],
+
+  ['no page: where none can be drawn a dialog asks, and obeys no late answer', async ({ code, show }) => {
+    const folder = beside('without-pages');
+    fs.mkdirSync(folder);
+    const context = await code.newContext({ serviceWorkers: 'block' }); // which pages of extensions need
+    const window = await code.window(folder, { context });
+    show(window);
+    try {
+      const confine = new Confine(window);
+      const answer = (name) => window.dialog.getByRole('button', { name });
+      await confine.ready();
+      const refused = confine.wide(writes('by-dialog'));
+      await window.dialog.getByText(facts.outsideFile('by-dialog')).waitFor();
+      await window.page.keyboard.press('Enter'); // at once, and again when it counts
+      await until(async () => facts.asked(writes('by-dialog')).decided || (await window.page.keyboard.press('Enter')), 'Enter refuses');
+      assert.match(await refused.result, /^Error: /);
+      assert.equal(await decided('by-dialog'), 'rejected');
+
+      const late = confine.wide(writes('late'));
+      await window.dialog.getByText(facts.outsideFile('late')).waitFor();
+      await late.cancel();
+      assert.equal(await decided('late'), 'cancelled');
+      await answer('Allow this once').click();
+      await never(confine, 'late');
+
+      const allowed = confine.wide(writes('allowed-by-dialog'));
+      await window.dialog.getByText(facts.outsideFile('allowed-by-dialog')).waitFor();
+      await until(async () => facts.asked(writes('allowed-by-dialog')).decided || answer('Allow this once').click({ timeout: 1000 }).catch(() => {}), 'the yes counts');
+      await allowed.result;
+      assert.equal(facts.content(facts.outsideFile('allowed-by-dialog')), 'wide');
+    } finally {
+      await context.close();
     }
   }],
 ];

@@ -79,9 +79,15 @@ export class Code {
       executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true, chromiumSandbox: !root,
       args: ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--force-color-profile=srgb'],
     });
-    code.context = await code.browser.newContext({ viewport: { width: 1280, height: 800 }, permissions: ['clipboard-read', 'clipboard-write'] });
-    await code.context.addInitScript(pageClock);
+    code.context = await code.newContext();
     return code;
+  }
+
+  // newContext is a browser that has loaded and stored nothing yet.
+  async newContext(options = {}) {
+    const context = await this.browser.newContext({ viewport: { width: 1280, height: 800 }, permissions: ['clipboard-read', 'clipboard-write'], ...options });
+    await context.addInitScript(pageClock);
+    return context;
   }
 
   // settings replaces the person's settings; VS Code notices by itself.
@@ -93,11 +99,11 @@ export class Code {
     return files.map((name) => `== ${name}\n${fs.readFileSync(path.join(this.folder, 'user', name), 'utf8').slice(-20000)}`).join('\n');
   }
 
-  // window opens a folder, the folders of a workspace file whose first is folder, or none.
-  // All windows share what the browser has loaded and stored.
-  async window(folder, workspaceFile) {
-    const opens = workspaceFile ? `workspace=${encodeURIComponent(workspaceFile)}` : folder ? `folder=${encodeURIComponent(folder)}` : 'ew=true';
-    const page = await this.context.newPage();
+  // window opens a folder, or the folders of a workspace file of which it is the first.
+  // All windows of a context share what the browser has loaded and stored.
+  async window(folder, { workspaceFile, context = this.context } = {}) {
+    const opens = workspaceFile ? `workspace=${encodeURIComponent(workspaceFile)}` : `folder=${encodeURIComponent(folder)}`;
+    const page = await context.newPage();
     page.setDefaultTimeout(60000); // of a busy machine
     const probe = this.#expect(folder);
     await page.goto(`http://127.0.0.1:${this.port}/?${opens}`, { waitUntil: 'commit' });

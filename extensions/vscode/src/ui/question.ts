@@ -130,7 +130,8 @@ export class QuestionPage implements vscode.Disposable {
     const ask = () => vscode.window.showWarningMessage('confine asks', { modal: true, detail: question.text }, ...items);
     const waits = () => this.questions.waiting.some((q) => q.id === question.id);
     const picked = await deliberate(ask, waits, () => performance.now());
-    this.tell(picked ? this.questions.answer(question.id, picked.optionId) : this.questions.dismiss(question.id));
+    if (picked) this.tell(this.questions.answer(question.id, picked.optionId));
+    else this.questions.dismiss(question.id);
   }
 
   private tell(taken: Taken): void {
