@@ -9,7 +9,7 @@ import { canWiden, denied, going, type Run, type Runs } from './runs';
 import type { Questions } from './questions';
 import type { Server } from './server/server';
 import { label, message, visible } from './text';
-import type { Picked } from './ui/panel';
+import type { Panel, Picked } from './ui/panel';
 import type { QuestionPage } from './ui/question';
 import type { Terminals } from './ui/terminal';
 import type { Unwaited } from './unwaited';
@@ -24,6 +24,7 @@ export interface Parts {
   questions: Questions;
   runner: Runner;
   page: QuestionPage;
+  panel: Panel;
   terminals: Terminals;
   mode: ChosenMode;
   unwaited: Unwaited;
@@ -160,7 +161,7 @@ export async function offerMore(parts: Parts, run: Run): Promise<void> {
   const show = 'Show What Was Refused';
   const picked = await vscode.window.showWarningMessage('The sandbox refused something that a command of yours wanted.', ...(canWiden(run) ? [more] : []), show);
   if (picked === more) await askForMore(parts, run);
-  if (picked === show) await vscode.commands.executeCommand('confine.runs.focus');
+  if (picked === show) await parts.panel.reveal(run);
 }
 
 async function askForMore(parts: Parts, run: Run): Promise<void> {

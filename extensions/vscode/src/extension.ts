@@ -66,7 +66,7 @@ function build(context: vscode.ExtensionContext): Parts {
   const mode: ChosenMode = new ChosenMode(() => started.capabilities, () => update.server());
   const panel = new Panel(started, runs, questions);
   const status = new Status(started, questions, () => mode.inForce);
-  const parts: Parts = { context, log, server: started, runs, questions, runner, page, terminals, mode, unwaited };
+  const parts: Parts = { context, log, server: started, runs, questions, runner, page, panel, terminals, mode, unwaited };
   const doctor = new vscode.EventEmitter<vscode.Uri>();
 
   update.questions = () => {

@@ -41,6 +41,11 @@ export class Panel implements vscode.Disposable {
     this.sandboxTree.update();
   }
 
+  /** reveal opens the panel at a run, with what is known of it. */
+  async reveal(run: Run): Promise<void> {
+    await this.runsTree.view.reveal(runRow(run, false), { select: true, focus: true, expand: true });
+  }
+
   dispose(): void {
     for (const tree of [this.questionsTree, this.runsTree, this.sandboxTree]) tree.dispose();
   }
@@ -61,6 +66,11 @@ class Tree implements vscode.TreeDataProvider<Row>, vscode.Disposable {
 
   getTreeItem(row: Row): vscode.TreeItem {
     return row.item;
+  }
+
+  // Only rows at the top are ever revealed.
+  getParent(): undefined {
+    return undefined;
   }
 
   getChildren(row?: Row): Row[] {
