@@ -118,6 +118,32 @@ test('taking the focus leaves what was typed for something else', function(c)
   check.eq(outcome(c, 'ahead'), refused)
 end)
 
+test('a plugin that waits for a letter gets it, and keeps the focus', function(c)
+  c:lua([[
+    require('confine.ui.guard').quiet = 0
+    vim.keymap.set('n', '<F8>', function() _G.got = vim.fn.getcharstr() end)
+  ]])
+  c:input('<F8>')
+  ask(c, 'letter')
+  check.eq(c:question().current, false)
+  c:settle()
+  check.eq(c:question().current, false)
+  c:input('Y')
+  c:wait_for("_G.got == 'Y'")
+  unanswered(c, 'letter')
+  c:armed()
+  c:input('<F8>') -- now with the question in front
+  check.until_true('no key counts', function()
+    return c:question().footer:find('…', 1, true)
+  end)
+  c:input('S')
+  c:wait_for("_G.got == 'S'")
+  unanswered(c, 'letter')
+  c:armed()
+  c:input('n')
+  check.eq(outcome(c, 'letter'), refused)
+end)
+
 test(':Confine answer by a mapping leads out of insert mode and terminals', function(c)
   c:lua("require('confine.ui.guard').quiet = 0 vim.keymap.set({ 'i', 't' }, '<F7>', '<Cmd>Confine answer<CR>')")
   for i, keys in ipairs({ 'i', ':terminal<CR>i' }) do
@@ -141,6 +167,10 @@ test('what completes a command that was begun is no answer', function(c)
     c:lua('local name, command, keys = ... _G.run(name, command) vim.api.nvim_input(keys)', name, 'ask(' .. vim.inspect(sample.question({ id = name })) .. ')', keys)
     c:input('Y')
     unanswered(c, name)
+    if keys == '"' then -- a register was named, and its command is still to come
+      check.eq(c:question().current, false)
+      c:input('<Esc>')
+    end
     c:armed()
     c:input('n')
     check.eq(outcome(c, name), refused)

@@ -283,7 +283,9 @@ local function tick(f)
     end
   else
     local was = f.guard.armed
-    if idle.is() then
+    if idle.is_busy() then
+      f.guard:disarm(now())
+    elseif idle.is() then
       f.guard:tick(now(), function()
         return drain(f)
       end)
