@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/confine-dev/confine/sandbox"
 	"github.com/confine-dev/confine/sandbox/opensandbox"
 	"github.com/confine-dev/confine/sandbox/opensandbox/osbtest"
 )
@@ -47,7 +48,8 @@ func TestFaultOfTheService(t *testing.T) {
 	}{
 		{"create: wrong key", injection{osbtest.Create, 1, kind(osbtest.Unauthorized)}, refused},
 		{"create: forbidden", injection{osbtest.Create, 1, kind(osbtest.Forbidden)}, refused},
-		{"create: no capacity", injection{osbtest.Create, 1, kind(osbtest.TooMany)}, refused},
+		{"create: no capacity", injection{osbtest.Create, 0, kind(osbtest.TooMany)}, refused},
+		{"create: no capacity for a moment", injection{osbtest.Create, 1, kind(osbtest.TooMany)}, ended},
 		{"create: no capacity, try later", injection{osbtest.Create, 1, kind(osbtest.RetryAfter)}, ended},
 		{"create: 500", injection{osbtest.Create, 1, kind(osbtest.Internal)}, refused},
 		{"create: 500 when it was made", injection{osbtest.Create, 1, after(osbtest.Internal)}, refused},
@@ -325,6 +327,39 @@ func TestUndeletable(t *testing.T) {
 		b.open(t)
 		b.expect(t, b.run(t.Context(), spec("two", "true")), ended)
 	}
+}
+
+// TestRoomThatAProbeTakes: where the sandbox that tries the service is the last one there
+// is room for, a command waits until it is gone.
+func TestRoomThatAProbeTakes(t *testing.T) {
+	b := newBench(t, osbtest.Options{}, nil)
+	b.inject(injection{osbtest.Create, 2, kind(osbtest.TooMany)})
+	probe, command := b.fake.HoldCall(osbtest.Endpoint, 1), b.fake.HoldCall(osbtest.Create, 2)
+	probed := make(chan sandbox.Report, 1)
+	go func() { probed <- b.provider.Probe(t.Context()) }()
+	<-probe.Reached()
+	ran := make(chan account, 1)
+	go func() { ran <- b.run(t.Context(), spec("one", "true")) }()
+	<-command.Reached()
+	command.Release()
+	probe.Release()
+	if report := <-probed; !report.Usable {
+		t.Errorf("%+v", report)
+	}
+	a := <-ran
+	deleted, created := 0, 0
+	for i, r := range b.fake.Requests() {
+		switch {
+		case r.Route == osbtest.Delete && r.Nth == 1:
+			deleted = i
+		case r.Route == osbtest.Create && r.Nth == 3:
+			created = i
+		}
+	}
+	if created < deleted {
+		t.Errorf("a sandbox was asked for anew before that of the probe was deleted")
+	}
+	b.expect(t, a, ended)
 }
 
 // TestMadeWithoutAnAnswer: a sandbox that was made, of which confine did not hear, does

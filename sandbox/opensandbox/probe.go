@@ -20,8 +20,8 @@ const probeTime = time.Minute
 // that must succeed and one that must fail, and deletes it. The answer is kept while
 // it is good.
 func (p *Provider) Probe(ctx context.Context) sandbox.Report {
-	p.probing.Lock()
-	defer p.probing.Unlock()
+	p.probing <- struct{}{}
+	defer func() { <-p.probing }()
 	p.mu.Lock()
 	kept := p.report
 	p.mu.Unlock()
@@ -53,6 +53,18 @@ func (p *Provider) Probe(ctx context.Context) sandbox.Report {
 		p.mu.Unlock()
 	}
 	return report
+}
+
+// probed waits for the end of a probe; false if that is not to be waited for any more.
+// Its sandbox can be the last that the service has room for.
+func (p *Provider) probed(ctx context.Context) bool {
+	select {
+	case p.probing <- struct{}{}:
+		<-p.probing
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // trial is one command of a probe and the exit code that it must have.
@@ -93,7 +105,7 @@ func (p *Provider) try(ctx context.Context) (checks []sandbox.Check, problem str
 	policy := sandbox.Policy{Mode: sandbox.ReadOnly}
 	spec := sandbox.Spec{Session: "probe-" + rand.Text(), Dir: "/", Policy: policy}
 	volumes, _ := p.mounts(policy) // without roots there are none
-	r, err := p.make(ctx, spec, volumes)
+	r, err := p.make(ctx, spec, volumes, nil)
 	if err != nil {
 		add("a sandbox is made and runs", &failure{sent: true, text: detail(err)})
 		return checks, problem, remediesOf(err)

@@ -28,7 +28,7 @@ type Provider struct {
 	slots map[place]*slot
 	runs  map[*run]string // with their sessions; of the one-call interface only
 
-	probing sync.Mutex      // held while the service is tried
+	probing chan struct{}   // full while the service is tried
 	report  *sandbox.Report // guarded by mu: the last, if it was good
 }
 
@@ -42,7 +42,7 @@ func New(c Config) (*Provider, error) {
 	}
 	s := newService(c)
 	p := &Provider{config: c, service: s, base: base, lifecycle: newLifecycle(s, base), journal: newJournal(c.StateDir, base.String(), c.Lifetime),
-		slots: map[place]*slot{}, runs: map[*run]string{}}
+		probing: make(chan struct{}, 1), slots: map[place]*slot{}, runs: map[*run]string{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -90,7 +91,7 @@ func (p *Provider) remote(ctx context.Context, spec sandbox.Spec) (*remote, erro
 	if s == nil {
 		return nil, errClosed
 	}
-	r, err := s.take(ctx, func(ctx context.Context) (*remote, error) { return p.make(ctx, spec, volumes) })
+	r, err := s.take(ctx, func(ctx context.Context) (*remote, error) { return p.make(ctx, spec, volumes, p.probed) })
 	lost, isLost := errors.AsType[*lostError](err)
 	switch {
 	case err != nil && s.ctx.Err() != nil && ctx.Err() == nil:
@@ -168,8 +169,9 @@ func (s *slot) close() {
 }
 
 // make makes a sandbox, waits until it runs and puts into it what commands expect.
-// What goes wrong leaves none.
-func (p *Provider) make(ctx context.Context, spec sandbox.Spec, volumes []volume) (_ *remote, err error) {
+// What goes wrong leaves none. Where there is no room, again waits until there may be,
+// and says whether to ask once more; nil does not.
+func (p *Provider) make(ctx context.Context, spec sandbox.Spec, volumes []volume, again func(context.Context) bool) (_ *remote, err error) {
 	unavailable := func(f *failure, doing string) error {
 		if ctx.Err() != nil && context.Cause(ctx) == context.Canceled {
 			return ctx.Err()
@@ -186,7 +188,12 @@ func (p *Provider) make(ctx context.Context, spec sandbox.Spec, volumes []volume
 		return nil, unusable(spec.Policy, fmt.Sprintf("noting a new sandbox, so that it is deleted whatever happens: %v", err), "make confine's state folder writable")
 	}
 	asked := time.Now()
-	made, f := p.lifecycle.create(ctx, p.creation(token, spec.Policy, volumes))
+	wanted := p.creation(token, spec.Policy, volumes)
+	made, f := p.lifecycle.create(ctx, wanted)
+	if f != nil && f.status == http.StatusTooManyRequests && again != nil && again(ctx) {
+		asked = time.Now()
+		made, f = p.lifecycle.create(ctx, wanted)
+	}
 	if f != nil {
 		p.disown(token, f)
 		return nil, unavailable(f, "making a sandbox")
