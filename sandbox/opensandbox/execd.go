@@ -103,17 +103,18 @@ func (s status) verdict() verdict {
 }
 
 // logs reads what a background command printed from a byte on. take gets each piece.
-func (e *execd) logs(ctx context.Context, id string, from int64, take func([]byte)) (read int64, failed *failure) {
+// end is how much it had printed then; 0 if that was not said.
+func (e *execd) logs(ctx context.Context, id string, from int64, take func([]byte)) (read, end int64, failed *failure) {
 	ctx, cancel := context.WithTimeout(ctx, e.config.Patience)
 	defer cancel()
 	response, failed := e.open(ctx, e.kept, e.at, call{method: http.MethodGet, path: "/command/" + id + "/logs", query: url.Values{"cursor": {strconv.FormatInt(from, 10)}}})
 	if failed != nil {
-		return 0, failed
+		return 0, 0, failed
 	}
 	defer response.Body.Close()
 	next, err := strconv.ParseInt(response.Header.Get(cursorHeader), 10, 64)
 	if err != nil || next < from {
-		return 0, &failure{sent: true, text: "the service does not say which part of the output it sends"}
+		return 0, 0, &failure{sent: true, text: "the service does not say which part of the output it sends"}
 	}
 	buffer := make([]byte, 32<<10)
 	for {
@@ -127,11 +128,11 @@ func (e *execd) logs(ctx context.Context, id string, from int64, take func([]byt
 		case err == nil:
 			continue
 		case err == io.EOF && from+read == next:
-			return read, nil
+			return read, next, nil
 		case err == io.EOF:
-			return read, &failure{sent: true, text: "the service sends less output than it says"}
+			return read, next, &failure{sent: true, text: "the service sends less output than it says"}
 		}
-		return read, &failure{sent: true, text: "reading output: " + e.shown(reason(ctx, err))}
+		return read, next, &failure{sent: true, text: "reading output: " + e.shown(reason(ctx, err))}
 	}
 }
 

@@ -1,6 +1,8 @@
 package opensandbox
 
 import (
+	"cmp"
+	"context"
 	"time"
 
 	"github.com/confine-dev/confine/sandbox"
@@ -13,36 +15,51 @@ func (r *remoteRun) followLogs() (verdict, string, error) {
 	var cursor int64
 	take := func(data []byte) { r.emit(sandbox.StdoutStream, data) }
 	// step reads what there is; moved reports whether that was anything.
-	step := func() (moved bool, f *failure) {
-		read, f := r.remote.execd.logs(r.remote.ctx, r.id, cursor, take)
+	step := func(ctx context.Context) (moved bool, end int64, f *failure) {
+		read, end, f := r.remote.execd.logs(ctx, r.id, cursor, take)
 		cursor += read
-		return read > 0, f
+		return read > 0, end, f
 	}
-	// drain reads what is left when the command is over, and says what is missing. One
-	// answer has all of it: what comes later is printed by something it left behind.
-	drain := func() string {
+	// drain reads what is left when the command is over, and says what is missing. That
+	// is what the first answer speaks of: what comes later is printed by something that
+	// the command left behind, and may be without end.
+	drain := func(ctx context.Context) string {
+		var whole int64
 		for call, try := 1, 0; ; call, try = call+1, try+1 {
-			moved, f := step()
+			moved, end, f := step(ctx)
+			whole = cmp.Or(whole, end)
 			switch {
-			case f == nil:
+			case f == nil, whole > 0 && cursor >= whole:
 				return ""
 			case moved && call < 10*tries:
 				try = 0
-			case try+1 >= tries || f.lost() || !p.pause(r.remote.ctx, p.config.Retry<<try):
+			case try+1 >= tries || f.lost() || !p.pause(ctx, p.config.Retry<<try):
+				return f.text
+			}
+			if ctx.Err() != nil {
 				return f.text
 			}
 		}
 	}
+	running, stopped := context.WithCancel(r.remote.ctx) // until the command is to end
+	defer stopped()
+	r.reader.Go(func() {
+		select {
+		case <-r.stopping:
+			stopped()
+		case <-running.Done():
+		}
+	})
 	failures := 0 // to get the status, in a row
 	wait := min(10*time.Millisecond, p.config.Poll)
 	for {
-		_, _ = step() // what fails here is read at the end
+		_, _, _ = step(running) // what fails here is read at the end
 		state, f := r.status()
 		switch {
 		case r.remote.ctx.Err() != nil:
 			return r.ended()
 		case f == nil && !*state.Running:
-			missing := drain()
+			missing := drain(running)
 			if v := state.verdict(); v.kind != unknown {
 				out, _, err := r.compare(v, v)
 				return out, missing, err
@@ -65,7 +82,9 @@ func (r *remoteRun) followLogs() (verdict, string, error) {
 			if err != nil {
 				return v, "", err
 			}
-			return v, drain(), nil
+			last, leave := context.WithTimeout(r.remote.ctx, p.config.Patience)
+			defer leave()
+			return v, drain(last), nil
 		case <-r.remote.ctx.Done():
 			timer.Stop()
 			return r.ended()
