@@ -13,6 +13,7 @@ func (r *remoteRun) follow() (v verdict, missing string, err error) {
 	}
 	quiet := time.NewTicker(r.provider.config.Patience)
 	defer quiet.Stop()
+	over := false // as the status had it at the last look
 	for {
 		select {
 		case v := <-r.told:
@@ -22,13 +23,16 @@ func (r *remoteRun) follow() (v verdict, missing string, err error) {
 		case <-r.remote.ctx.Done():
 			return r.ended()
 		case now := <-quiet.C: // pings come more often
-			if now.UnixNano()-r.last.Load() < int64(r.provider.config.Patience) {
-				continue
-			}
+			silent := now.UnixNano()-r.last.Load() >= int64(r.provider.config.Patience)
 			state, f := r.status()
-			if f == nil && !*state.Running || f != nil && f.lost() {
+			ended := f == nil && !*state.Running
+			switch {
+			case silent && (ended || f != nil && f.lost()):
 				return r.check(verdict{kind: unknown, text: "the service stopped sending what the command printed"})
+			case over && ended: // what it left behind may print without end
+				return r.check(verdict{kind: unknown, text: "the service did not come to the end of what was printed, long after the command had ended"})
 			}
+			over = ended
 		}
 	}
 }

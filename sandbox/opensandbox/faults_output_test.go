@@ -153,6 +153,18 @@ func TestOutputOfWhatIsLeft(t *testing.T) {
 	}
 }
 
+// TestStreamThatGoesOn: a stream in which something still comes, and no end, does not keep
+// a command from having ended.
+func TestStreamThatGoesOn(t *testing.T) {
+	b := newBench(t, osbtest.Options{Ping: time.Millisecond}, func(c *opensandbox.Config) { c.Patience = short })
+	b.inject(injection{osbtest.Command, 1, kind(osbtest.Silent)})
+	a := b.run(t.Context(), spec("one", "exit 3"))
+	b.expect(t, a, ended)
+	if a.result.ExitCode != 3 || a.result.Missing == "" {
+		t.Errorf("exit %d, missing %q", a.result.ExitCode, a.result.Missing)
+	}
+}
+
 // TestEmptyLines: execd cuts off line ends, and of an empty line leaves nothing else.
 func TestEmptyLines(t *testing.T) {
 	b := newBench(t, osbtest.Options{}, nil)
