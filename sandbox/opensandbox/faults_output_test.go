@@ -157,7 +157,7 @@ func TestOutputOfWhatIsLeft(t *testing.T) {
 // a command from having ended.
 func TestStreamThatGoesOn(t *testing.T) {
 	b := newBench(t, osbtest.Options{Ping: time.Millisecond}, func(c *opensandbox.Config) { c.Patience = short })
-	b.inject(injection{osbtest.Command, 1, kind(osbtest.Silent)})
+	b.inject(injection{osbtest.Command, 1, kind(osbtest.Pinging)})
 	a := b.run(t.Context(), spec("one", "exit 3"))
 	b.expect(t, a, ended)
 	if a.result.ExitCode != 3 || a.result.Missing == "" {

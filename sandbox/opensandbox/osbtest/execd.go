@@ -120,8 +120,14 @@ func (s *Server) runCommand(w http.ResponseWriter, r *http.Request, b *box) {
 	} else {
 		s.follow(r, c, events)
 	}
-	if fault.Kind == Silent {
+	switch fault.Kind {
+	case Silent:
 		s.instead(w, r, Hang)
+	case Pinging:
+		for r.Context().Err() == nil {
+			events.send(event{Type: "ping", Text: "pong"})
+			s.linger(r, s.options.Ping)
+		}
 	}
 	s.linger(r, s.options.Grace)
 }

@@ -74,6 +74,7 @@ const (
 	CutEvent    Kind = "stream cut in the middle of an event"
 	CutFinal    Kind = "stream cut before the final event"
 	Silent      Kind = "stream that stays open without a final event"
+	Pinging     Kind = "stream that goes on with pings and no final event"
 	Duplicate   Kind = "every event twice"
 	FinalTwice  Kind = "final event twice"
 	AfterFinal  Kind = "events after the final one that contradict it"

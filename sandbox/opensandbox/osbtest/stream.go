@@ -106,7 +106,7 @@ func (st *stream) end(o outcome) {
 	case CutEvent:
 		st.write(`{"type":"execution_complete","execution_ti`)
 		panic(http.ErrAbortHandler)
-	case Silent:
+	case Silent, Pinging:
 		return
 	}
 	st.send(final)
