@@ -54,8 +54,36 @@ make_work() {
 remove_work() {
   local pid
   for pid in $(processes_of "$work"); do kill -KILL "$pid" 2>/dev/null || true; done
+  ! mountpoint -q "$work" || umount -R -l "$work" || true
   chmod -R u+w "$work" 2>/dev/null || true
   rm -rf "$work"
+}
+
+# in_memory SCRIPT ARGUMENT...: goes on with a script where temporary files lie in
+# memory, if root may arrange that and there is enough of it. A disk can be bad at
+# making and removing as many files as tests do: see sandbox/ramtest.
+in_memory() {
+  [ -z "${CONFINE_CI_MEMORY:-}" ] && is_root || return 0
+  case "$top/ $cache/ $HOME/ ${TMPDIR:-}" in *" /tmp/"* | *" /var/tmp/"* | /tmp/* | /var/tmp/*) return 0 ;; esac
+  [ "$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)" -gt 12000000 ] || return 0
+  unshare --mount true 2>/dev/null || return 0
+  CONFINE_CI_MEMORY=1 exec unshare --mount -- bash -c 'mount -t tmpfs -o mode=1777 tests /tmp && mount -t tmpfs -o mode=1777 tests /var/tmp && exec bash "$@"' memory "$@"
+}
+
+# work_in_memory: the same for the folder of this run; what is below disk in it stays there.
+work_in_memory() {
+  mkdir "$work/disk"
+  exec 9< "$work/disk"
+  mount -t tmpfs -o mode=755 tests "$work"
+  mkdir "$work/disk"
+  mount -c --bind /proc/self/fd/9 "$work/disk" # -c: not what its name has become
+  exec 9<&-
+}
+
+# on_disk COMMAND...: runs one where /var/tmp is what it was before in_memory.
+on_disk() {
+  if [ -n "${CONFINE_CI_MEMORY:-}" ]; then set -- unshare --mount -- sh -c 'umount /var/tmp && exec "$@"' disk "$@"; fi
+  "$@"
 }
 
 # processes_of FOLDER: ids of the other processes that we started there: their
