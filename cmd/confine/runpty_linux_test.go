@@ -38,7 +38,7 @@ const forever = `while :; do sleep 0.05; done`
 func TestCommandHasATerminal(t *testing.T) {
 	requireSandbox(t)
 	w := newWorld(t)
-	s, cmd := startAtTerminal(t, w, "run", "--pty", signs+`echo "$TERM, $(tty)"; trap 'echo interrupted; go=on' INT; `+
+	s, cmd := startAtTerminal(t, w, "run", "--pty", signs+`trap 'echo interrupted; go=on' INT; echo "$TERM, $(tty)"; `+
 		`until [ "$go" ]; do sleep 0.05; done; read -r line; echo "<$line>"; `+
 		`stty -echo raw; printf ready; dd bs=1 count=2 2>/dev/null | od -An -tx1; exit 7`)
 	before := s.settings()
