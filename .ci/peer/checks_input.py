@@ -72,25 +72,27 @@ def terminals(t):
     lines = result["stdout"]["text"].split("\r\n")
     t.check("tty has a name", re.fullmatch("/dev/pts/[0-9]+", lines[0]), lines)
     t.equal("size, TERM, one stream, and /dev/tty", lines[1:], ["24 101", "xterm-256color", "error", "named", "0", ""])
+    t.equal("an agent reads it as text", result["modelText"], "\n".join(lines) + "[exit code: 1]")
     t.equal("nothing on stderr, and nothing denied", (result["stderr"]["bytes"], result["sandbox"]["denied"]), (0, False))
 
     pending = c.request("runCommand", {"argv": ["bash", "--norc", "-i"], "env": {"PS1": "$ "}, "pty": {}, "runId": "shell"})
     await_output(c, "shell", "$ ")
     c.call("confine/runs/write", {"runId": "shell", "data": "stty size; echo d''one\r"})
     await_output(c, "shell", "24 80\r\ndone\r\n")
+    c.await_that(lambda: output(c, "shell").endswith("$ "), "the prompt")  # bash may lose what is typed before it, and a resize
     t.equal("resize answers null", c.call("confine/runs/resize", {"runId": "shell", "columns": 70, "rows": 20}), None)
-    c.call("confine/runs/write", {"runId": "shell", "data": "stty size; sh -c 'echo in fr\"\"ont; sleep 600'\r"})
+    c.call("confine/runs/write", {"runId": "shell", "data": "stty size; sh -c 'echo in fr\"\"ont; exec sleep 600'\r"})
     await_output(c, "shell", "20 70\r\nin front\r\n")
     c.call("confine/runs/write", {"runId": "shell", "data": "\x1a"})  # stops the job
     await_output(c, "shell", "Stopped")
     c.call("confine/runs/write", {"runId": "shell", "data": "kill %1; echo we''nt\r"})
     await_output(c, "shell", "went\r\n")
-    c.call("confine/runs/write", {"runId": "shell", "data": "exit 7\r"})
+    c.call("confine/runs/write", {"runId": "shell", "data": "exit 7\rexit 7\r"})  # the first is refused while the job has not ended
     t.equal("the shell ends", pending.result()["exitCode"], 7)
     t.equal("resizing what has ended does nothing", c.call("confine/runs/resize", {"runId": "shell", "columns": 1, "rows": 1}), None)
 
-    pending = c.request("runCommand", {"argv": ["bash", "--norc", "-i"], "env": {"PS1": "$ "}, "pty": {}, "runId": "hung"})
-    await_output(c, "hung", "$ ")
+    pending = c.request("runCommand", {"command": "echo up; exec sleep 600", "pty": {}, "runId": "hung"})
+    await_output(c, "hung", "up")
     c.call("confine/runs/kill", {"runId": "hung"})
     result = pending.result()
     t.equal("a killed run is hung up", (result["status"], result["signal"]), ("cancelled", "SIGHUP"))

@@ -174,5 +174,19 @@ def _body(result, body):
         expected += ("\n" if expected else "") + "[stderr]\n" + err["text"].rstrip("\n")
     if not expected and result["status"] != "running":
         expected = "(no output)"
-    if body.rstrip("\n") != expected:
+    if body.rstrip("\n") == expected:
+        return
+    # Nothing in a result says that the run had a terminal, of which modelText is what the screen showed.
+    screen = _screen(out["text"])
+    if screen is None:
+        if re.search(r"[\x00-\x08\x0b-\x1f]", body):
+            yield "modelText of a terminal holds a control character: %.200r" % body
+    elif body.rstrip("\n") != screen.rstrip("\n"):
         yield "modelText holds %.200r, not %.200r" % (body, expected)
+
+
+def _screen(text):
+    """What a terminal shows of a text, or None where that takes more than leaving out control sequences."""
+    text = re.sub(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(\x07|\x1b\\)|[=>78])", "", text)
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    return None if re.search(r"[\x00-\x08\x0b-\x1f]", "".join(lines)) else "\n".join(lines)
