@@ -10,8 +10,12 @@
 const stride = 64 * 1024;
 const mostOpen = 4;
 
+// How many questions are remembered that nobody waits for any more.
+const mostLate = 16;
+
 export class Paced {
   private open: number[] = []; // questions without an answer, the oldest first
+  private late: number[] = []; // those that are waited for no more; their answers are still ours
   private unasked = 0; // characters behind the last question
 
   /**
@@ -36,13 +40,19 @@ export class Paced {
     this.write(text);
   }
 
+  /** giveUp waits for no answer any more: a terminal that is being made or moved can lose some. */
+  giveUp(): void {
+    this.late = [...this.late, ...this.open].slice(-mostLate);
+    this.open = [];
+  }
+
   /** typed is what the terminal sent, without its answers to us. */
   typed(data: string): string {
-    for (const [at, mode] of this.open.entries()) {
+    for (const mode of [...this.open, ...this.late]) {
       const answer = `\x1b[?${mode};0$y`;
       if (!data.includes(answer)) continue;
-      this.open = this.open.slice(at + 1);
-      return this.typed(data.replace(answer, ''));
+      data = data.replace(answer, '');
+      this.open = this.open.slice(this.open.indexOf(mode) + 1); // what was asked before it is drawn, too
     }
     return data;
   }

@@ -55,3 +55,17 @@ test('what is no answer to us goes to the command', () => {
   for (const text of ['\x1b[?2026;2$y', '\x1b[0n', `\x1b[?${2 ** 30 + 9};0$y`]) assert.equal(paced.typed(text), text);
   assert.ok(!paced.ready);
 });
+
+test('answers that are lost stop nothing for ever, and are ours when they come late', () => {
+  const { paced, answer } = screen();
+  for (let n = 0; n < 4; n++) paced.push(chunk);
+  assert.ok(!paced.ready);
+  paced.giveUp();
+  assert.ok(paced.ready);
+  for (let n = 0; n < 4; n++) paced.push(chunk);
+  assert.equal(paced.typed(`a${answer()}b`), 'ab');
+  assert.ok(!paced.ready, 'a late answer says nothing of what was asked since');
+  for (let n = 0; n < 3; n++) assert.equal(paced.typed(answer()), '');
+  assert.equal(paced.typed(answer()), '');
+  assert.ok(paced.ready);
+});

@@ -12,6 +12,9 @@ import { label, visible } from '../text';
 import type { Unwaited } from '../unwaited';
 import { ending, refusal } from '../words';
 
+// How long a terminal may take to say that it has drawn something, in milliseconds.
+const patience = 5000;
+
 export class Terminals implements vscode.Disposable {
   private readonly open = new Set<RunTerminal>();
 
@@ -55,6 +58,7 @@ class RunTerminal implements vscode.Pseudoterminal {
   private input: Input | undefined;
   private reading: Reading | undefined;
   private atLineStart = true;
+  private waiting: NodeJS.Timeout | undefined; // for the terminal to have drawn something
   private missing = 0; // bytes of the output that are not shown
 
   readonly onDidWrite = this.write.event;
@@ -73,6 +77,7 @@ class RunTerminal implements vscode.Pseudoterminal {
   }
 
   close(): void {
+    clearTimeout(this.waiting);
     this.reading?.stop();
     this.reading = undefined;
     this.closed();
@@ -95,6 +100,7 @@ class RunTerminal implements vscode.Pseudoterminal {
   private pump(): void {
     const { run, reading } = this;
     if (!run || !reading) return;
+    this.stopWaiting();
     while (this.paced.ready) {
       const piece = reading.take();
       if (piece) {
@@ -106,6 +112,17 @@ class RunTerminal implements vscode.Pseudoterminal {
       this.reading = undefined;
       return this.end(run);
     }
+    this.waiting ??= setTimeout(() => {
+      this.paced.giveUp();
+      this.pump();
+    }, patience);
+  }
+
+  // stopWaiting ends the wait for the terminal once it has drawn enough.
+  private stopWaiting(): void {
+    if (!this.paced.ready) return;
+    clearTimeout(this.waiting);
+    this.waiting = undefined;
   }
 
   private piece({ stream, bytes, skipped }: Piece): void {
