@@ -59,7 +59,6 @@ var messages = []struct {
 	{"myprog: some text: Read-only file system", "", "", "", "", ""},
 	// namespaces
 	{"unshare: unshare failed: Operation not permitted", "unshare", "EPERM", "unshare", "/proc/self/ns/user", ""},
-	{"nsenter: reassociate to namespace 'ns/user' failed: Operation not permitted", "unshare", "EPERM", "nsenter", "/proc/self/ns/user", ""},
 	{"bwrap: No permissions to create new namespace, likely because the kernel does not allow non-privileged user namespaces. See <https://deb.li/bubblewrap>.", "unshare", "EPERM", "bwrap", "/proc/self/ns/user", ""},
 	{"Error during unshare(CLONE_NEWUSER): Operation not permitted", "unshare", "EPERM", "", "/proc/self/ns/user", ""},
 	{"[rootlesskit:parent] error: failed to start the child: fork/exec /proc/self/exe: operation not permitted", "unshare", "EPERM", "", "/proc/self/ns/user", ""},

@@ -5,8 +5,10 @@ import (
 	"strings"
 )
 
-// opUnshare is making or entering a namespace. The sandbox refuses it by a filter that
-// answers before an observer can look, so that messages are the only evidence.
+// opUnshare is making a namespace. The sandbox refuses it by a filter that answers
+// before an observer can look, so that messages are the only evidence. They do not say
+// whether a plain user wanted another namespace without a user namespace, which the
+// host refuses as well.
 const opUnshare = "unshare"
 
 // userNamespace stands for every namespace: an unprivileged program makes a user
@@ -19,9 +21,9 @@ const noSandbox = "no usable sandbox!"
 // namespaceWords are how programs speak of it beside "operation not permitted", in
 // lower case. None is what a file is called.
 var namespaceWords = []string{
-	"new namespace", "user namespace", "to namespace", // bwrap, Chromium, nsenter
+	"new namespace", "user namespace", // bwrap, Chromium
 	"unshare failed", "unshare(", // unshare; buildah, podman
-	"setns(", "clone_new", "clone(", "clone3(", // nsjail and whoever prints the call
+	"clone_new", "clone(", "clone3(", // nsjail and whoever prints the call
 	`"clone":`,                 // Bazel's linux-sandbox
 	"cannot clone:",            // podman
 	"cloning builder process:", // Nix

@@ -129,6 +129,7 @@ func TestDenials(t *testing.T) {
 
 		{"a new namespace", WorkspaceWrite, "unshare: unshare failed: Operation not permitted", makesNamespaces, "unshare /proc/self/ns/user EPERM x1"},
 		{"where the host allows none", WorkspaceWrite, "unshare: unshare failed: Operation not permitted", nil, ""},
+		{"to enter one is nobody's right", WorkspaceWrite, "nsenter: reassociate to namespace 'ns/user' failed: Operation not permitted", makesNamespaces, ""},
 		{"a browser's sandbox", ReadOnly, "[3:3:1/1.2:ERROR:a.cc(1)] No usable sandbox! Use --no-sandbox.", makesNamespaces, "unshare /proc/self/ns/user EPERM x1"},
 		{"told twice", ReadOnly, "unshare: unshare failed: Operation not permitted\nbwrap: No permissions to create new namespace, see x.\n", makesNamespaces, "unshare /proc/self/ns/user EPERM x2"},
 
