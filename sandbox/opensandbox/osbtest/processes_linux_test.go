@@ -2,6 +2,7 @@ package osbtest_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -50,7 +51,14 @@ func TestMarkedWithinExec(t *testing.T) {
 // its commands left ends with the service.
 func TestCloseOutside(t *testing.T) {
 	s := newServer(t, osbtest.Options{})
-	r, err := http.NewRequestWithContext(t.Context(), "POST", s.URL()+"/v1/sandbox/run", strings.NewReader(`{"cmd": "setsid sleep 1000 >/dev/null 2>&1 & echo $!"}`))
+	// What is left has begun, and becomes no other program any more.
+	body, err := json.Marshal(map[string]string{"cmd": `d=$(mktemp -d); mkfifo $d/f
+		setsid sh -c "echo \$\$ > $d/up; read x < $d/f" >/dev/null 2>&1 &
+		until [ -s $d/up ]; do sleep 0.01; done; cat $d/up`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), "POST", s.URL()+"/v1/sandbox/run", bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
