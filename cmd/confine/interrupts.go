@@ -23,8 +23,8 @@ type interrupts struct {
 }
 
 // watchInterrupts begins watching. Signals that confine was started to ignore,
-// as under nohup, stay ignored. atOnce, if there is one,
-// is called before the second one ends confine.
+// as under nohup, stay ignored. atOnce, unless it is nil, is called before the second
+// signal ends confine.
 func watchInterrupts(atOnce func()) *interrupts {
 	arrived, cancel := context.WithCancel(context.Background())
 	i := &interrupts{
