@@ -1,13 +1,9 @@
 package opensandbox_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/confine-dev/confine/sandbox/ramtest"
 )
 
-func TestMain(m *testing.M) {
-	ramtest.Begin()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { ramtest.Main(m) }

@@ -7,10 +7,7 @@ import (
 	"testing"
 )
 
-func TestMain(m *testing.M) {
-	Begin()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { Main(m) }
 
 // TestBegin looks at what Begin made of this very program.
 func TestBegin(t *testing.T) {
